@@ -1,0 +1,221 @@
+"""The condition: everything that decides what a run computes, and nothing about how it is carried out.
+
+How (broker, workers, pool, cache, telemetry level) is `flame.config.world.World`. One spelling per
+key, unknown keys are errors, and what is printed is what is run: both worlds read this object.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+from flame.policies.commit import Commit, Variance
+from flame.policies.payload import Payloads
+from flame.policies.perturb import Perturb, Single
+from flame.policies.rate import Constant, Rate
+from flame.policies.select import All, Select
+from flame.policies.server_opt import ServerOpt, Sgd
+from flame.policies.staleness import Staleness
+
+
+class Frozen(BaseModel):
+    """Immutable, and refuses keys that it doesn't know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Partition(Frozen):
+    """How samples are dealt to clients. alpha: Dirichlet concentration of `niid_label`."""
+
+    type: Literal["uniform", "niid_label"] = "uniform"
+    alpha: PositiveFloat = 1.0
+
+    @property
+    def name(self) -> str:
+        """As in the partition file: `uniform`, `niid_label_alpha=1.0`."""
+        return self.type if self.type == "uniform" else f"{self.type}_alpha={self.alpha}"
+
+
+class Trainable(Frozen):
+    """Which parameters move: the head, or the head and the biases of the last layers (BitFit)."""
+
+    part: Literal["head", "bitfit"] = "head"
+    last_layers: NonNegativeInt = 0
+
+
+class Estimator(Frozen):
+    """How the directional derivative is taken. h: step of the central difference; `auto` scales as 1/sqrt(p)."""
+
+    type: Literal["forward_ad", "central_difference", "backprop"] = "forward_ad"
+    h: PositiveFloat | Literal["auto"] = 0.01
+
+
+class Toy(Frozen):
+    """The toy task: float64 logistic regression on made-up data. noise: of the labels' logits."""
+
+    features: PositiveInt = 20
+    classes: PositiveInt = 3
+    samples: PositiveInt = 64
+    noise: NonNegativeFloat = 1.0
+
+
+class Surrogate(Frozen):
+    """The surrogate task: no data, no torch; a model of a learner for scheduling studies. parameters: p. bins: per lap."""
+
+    parameters: PositiveInt = 4
+    bins: PositiveInt = 1000
+
+
+class Lognormal(Frozen):
+    """Modelled delays drawn from a lognormal. The defaults fit the reference registry (algorithms.md, section 9)."""
+
+    mean: float = 2.25
+    sd: PositiveFloat = 0.735
+    low: PositiveFloat = 2.0
+    high: PositiveFloat = 56.0
+
+
+class Delays(Frozen):
+    """Modelled seconds per unit of work: a list (trainer i takes entry i mod its length) or a law; `factor` divides both."""
+
+    values: tuple[PositiveFloat, ...] | None = None
+    lognormal: Lognormal | None = None
+    factor: PositiveFloat = 1.0
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.values is None) == (self.lognormal is None):
+            raise ValueError("give exactly one of `values` and `lognormal`")
+        if self.values == ():
+            raise ValueError("`values` is empty; give one delay in seconds per trainer")
+        return self
+
+
+class Evaluation(Frozen):
+    """rows: size of the fixed subset (None: all). every: commits between evaluations, 0 for never. seconds: charged time.
+
+    blocks: whether dispatches wait, in stamps, for the evaluation before them.
+    """
+
+    rows: PositiveInt | None = None
+    every: NonNegativeInt = 1
+    seconds: NonNegativeFloat = 0.0
+    blocks: bool = False
+
+
+class Target(Frozen):
+    """Converged: the last `window` evaluations are at or over `accuracy`."""
+
+    accuracy: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt = 3
+
+
+class StopRules(Frozen):
+    """The first that holds ends the run. runtime_s is a budget of stamps; wall_s a failsafe of wall time."""
+
+    cycles: PositiveInt | None = None
+    commits: PositiveInt | None = None
+    accepts: PositiveInt | None = None
+    runtime_s: PositiveFloat | None = None
+    wall_s: PositiveFloat | None = None
+    target: Target | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if not (self.cycles or self.commits or self.accepts or self.runtime_s):
+            raise ValueError("nothing ends the run; give one of `cycles`, `commits`, `accepts`, `runtime_s`")
+        return self
+
+
+class Population(Frozen):
+    """Planned comings and goings, in seconds of stamp: node -> when. Everybody else is there from stamp 0 to the end."""
+
+    joins: dict[str, PositiveFloat] = {}
+    leaves: dict[str, PositiveFloat] = {}
+
+
+class Limits(Frozen):
+    """Bounds of waiting (time-and-order.md, section 6). max_rejects: None for 10 C."""
+
+    ready_wait_s: PositiveFloat = 120.0
+    heartbeat_s: PositiveFloat = 2.0
+    grace_s: PositiveFloat = 15.0
+    resend_s: PositiveFloat = 5.0
+    respawns: NonNegativeInt = 3
+    max_rejects: PositiveInt | None = None
+    chunk_bytes: PositiveInt = 1 << 20
+    session_expiry_s: PositiveInt = 3600
+
+
+class Condition(Frozen):
+    """One run's condition. N trainers, aggregation goal K, concurrency C; units are in the names."""
+
+    baseline: str = "custom"
+    seed: NonNegativeInt = 1
+
+    task: Literal["toy", "text", "surrogate"] = "toy"
+    toy: Toy = Toy()
+    surrogate: Surrogate = Surrogate()
+    data: str | None = None
+    model: str = "minilm"
+    partition: Partition = Partition()
+    trainable: Trainable = Trainable()
+    tokens: PositiveInt = 64
+    batch_size: PositiveInt = 8
+    max_bins: PositiveInt | None = None
+
+    trainers: PositiveInt = 10
+    goal: PositiveInt = 10
+    concurrency: PositiveInt = 10
+    delays: Delays = Delays(values=(1.0,))
+    population: Population = Population()
+    awareness: Literal["none"] = "none"
+
+    loop: Literal["sync", "async"] = "sync"
+    select: Select = All()
+    staleness: Staleness = "accept"
+    rate: Rate = Constant()
+    commit: tuple[Commit, ...] = (Variance(threshold=0.1),)
+    payload: Payloads = Payloads()
+    perturb: Perturb = Single()
+    estimator: Estimator = Estimator()
+    server_opt: ServerOpt = Sgd(lr=0.01)
+
+    commit_order: Literal["stamp", "arrival"] = "stamp"
+    pacing: Literal["absolute", "relative"] = "absolute"
+    eval: Evaluation = Evaluation()
+    stop: StopRules
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.goal > self.concurrency:
+            raise ValueError(f"`goal` K = {self.goal} is over `concurrency` C = {self.concurrency}: a cycle could never close; lower `goal` or raise `concurrency`")
+        if self.goal > self.trainers:
+            raise ValueError(f"`goal` K = {self.goal} is over `trainers` N = {self.trainers}: a cycle could never close; lower `goal` or raise `trainers`")
+        if (self.commit_order == "arrival") != (self.pacing == "relative"):
+            raise ValueError(
+                f"`commit_order: {self.commit_order}` doesn't go with `pacing: {self.pacing}`; use stamp with absolute, or arrival with relative"
+            )
+        if self.task == "text" and self.data is None:
+            raise ValueError("`task: text` needs `data`, the name of a prepared data set, such as r8")
+        known = set(self.nodes)
+        for node in (*self.population.joins, *self.population.leaves):
+            if node not in known:
+                raise ValueError(f"`population` names `{node}`, which isn't one of the {self.trainers} trainers {self.nodes[0]} .. {self.nodes[-1]}")
+        return self
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The trainers' names, zero-padded, so that the order of names is the order of numbers."""
+        width = len(str(self.trainers - 1))
+        return tuple(f"t{number:0{width}}" for number in range(self.trainers))
+
+    @property
+    def tier(self) -> str:
+        """`exact` in stamp order, `fidelity` in arrival order."""
+        return "exact" if self.commit_order == "stamp" else "fidelity"
+
+    @property
+    def max_rejects(self) -> int:
+        """Releases without a close after which the run is starved."""
+        return self.limits.max_rejects or 10 * self.concurrency

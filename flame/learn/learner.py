@@ -1,0 +1,60 @@
+"""What an executor is given: a learner answers tasks, and knows the facts of its data and model.
+
+Each task of a condition (`toy`, `text`, `surrogate`) has one; `build` is the only place that knows
+them all, and imports the one that is asked for, so that the toy needs no transformers.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from flame.config.condition import Condition
+from flame.core.tasks import Result, Task
+from flame.core.tensor import Tensor
+from flame.learn.params import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What must be known, and agree in every process, before a run starts.
+
+    init: theta (p,) of model version 0. bins: bins per lap, min over clients of floor(n_c / batch).
+    data: digest of the data set and its partition. model: digest of the frozen weights.
+    """
+
+    layout: Layout
+    init: Tensor
+    bins: int
+    data: str
+    model: str
+
+
+class Learner(Protocol):
+    """Runs tasks, one at a time. Pure: the result is a function of the task and of the condition."""
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of this data and model."""
+        ...
+
+    def run(self, task: Task) -> Result:
+        """The answer to `task`. Raises ArithmeticError, naming what, where a tangent is missing."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """Hits of the optimisations that are on (`prefix_hits`, `prefix_misses`, ...)."""
+        ...
+
+
+def build(condition: Condition, *, prefix_cache: bool = True) -> Learner:
+    """The learner of `condition`. Raises ConfigError when its data or model is missing."""
+    if condition.task == "toy":
+        from flame.learn.toy import ToyLearner
+
+        return ToyLearner(condition)
+    if condition.task == "surrogate":
+        from flame.learn.surrogate import SurrogateLearner
+
+        return SurrogateLearner(condition)
+    from flame.learn.text import TextLearner
+
+    return TextLearner(condition, prefix_cache=prefix_cache)

@@ -1,0 +1,45 @@
+"""FwdLLM's guided perturbation: of several candidates, the one nearest to the last committed step.
+
+Per tensor, the candidate with the largest cosine to u is kept (FwdLLM draws 10 m for a cohort of m and gives
+client j the j-th best; drawing 10 per trainer and keeping one is what the `flame` fork does, and what is done
+here). The estimate is biased, by the cross term above all (algorithms.md, section 2). Used when data_id is odd,
+retries included, and from version 1 on.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from flame.learn.params import Layout, Vector
+from flame.policies.perturb.noise import Distribution, direction
+from flame.policies.policy import Policy
+
+
+class Guided(Policy):
+    """One probe, put together per tensor from the best of `candidates` by cosine to u."""
+
+    type: Literal["guided"] = "guided"
+    candidates: PositiveInt = 10
+    distribution: Distribution = "gaussian"
+
+    def wants_direction(self, version: int, data_id: int) -> bool:
+        """Whether u is used for this bin: odd ones, from version 1 on."""
+        return version >= 1 and data_id % 2 == 1
+
+    def draw(self, seed: int, layout: Layout, towards: Vector | None) -> NDArray[np.float64]:
+        """The probes, (1, p). towards: u (p,), None where there is none: then the first candidate."""
+        if towards is None:
+            return direction(seed, 0, layout.size, self.distribution)[None]
+        drawn = np.stack([direction(seed, i, layout.size, self.distribution) for i in range(self.candidates)])
+        best = np.empty(layout.size)
+        for _, part, _ in layout.slices():
+            best[part] = drawn[self._nearest(drawn[:, part], towards[part]), part]
+        return best[None]
+
+    @staticmethod
+    def _nearest(candidates: NDArray[np.float64], towards: Vector) -> int:
+        dots = np.add.reduce(candidates * towards.astype(np.float64), axis=1)
+        lengths = np.sqrt(np.add.reduce(candidates * candidates, axis=1))
+        return int(np.argmax(dots / lengths))

@@ -1,0 +1,23 @@
+"""Plain descent, constant or decaying per round as FwdLLM's server does."""
+
+from typing import Literal
+
+from pydantic import PositiveFloat, PositiveInt
+
+from flame.core.progress import Progress
+from flame.learn.params import Vector
+from flame.policies.policy import Policy
+
+
+class Sgd(Policy):
+    """theta <- theta - lr G. decay `round`: lr (R - r) / R in round r of R."""
+
+    type: Literal["sgd"] = "sgd"
+    lr: PositiveFloat
+    decay: Literal["none", "round"] = "none"
+    rounds: PositiveInt = 3000
+
+    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: None) -> tuple[Vector, None]:
+        """The next theta (p,), a new array of theta's dtype, and the optimizer's next state."""
+        left = max(self.rounds - progress.round, 0) / self.rounds if self.decay == "round" else 1.0
+        return theta - theta.dtype.type(self.lr * left) * aggregate, state

@@ -1,0 +1,358 @@
+"""The schema of the telemetry: what each record says, typed, with its units in the names.
+
+A record is data, made by a role (Emit) or by a driver. The envelope of a line is `v, run, seq, node,
+incarnation, clock, t_ns, stamp_ns, record`. `at` is the progress *before* the decision that the record
+reports. What was measured, and so differs from run to run, stands in fields that a driver fills
+(`phases`, `measured_*`); roles leave them None. Absent is None, never 0.
+
+`docs/telemetry.md` and the JSON schema are generated from this file.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from flame.core.progress import Progress
+
+VERSION = 1
+"""Schema version, the `v` of each line."""
+
+Level = Literal["full", "commits", "summary"]
+LEVELS: tuple[Level, ...] = ("summary", "commits", "full")
+
+
+@dataclass(slots=True)
+class RunMeta:
+    """Once per process, first: what is run, by which code, from which parameters."""
+
+    level: ClassVar[Level] = "summary"
+    fingerprint: str
+    condition_fp: str
+    seed: int
+    world: str
+    tier: str
+    commit_order: str
+    pacing: str
+    init: str
+    """Digest of this process's initial parameters."""
+    data: str
+    """Digest of the data set."""
+    code: str
+    """Version and digest of the library."""
+    libraries: dict[str, str]
+    device: str
+    nodes: list[str]
+    """Machines that this process hosts."""
+    kind: Literal["run_meta"] = "run_meta"
+
+
+@dataclass(slots=True)
+class RunEnd:
+    """Once, by the aggregator, last: how it ended."""
+
+    level: ClassVar[Level] = "summary"
+    at: Progress
+    verdict: str
+    reason: str
+    accepts: int
+    rejects: int
+    voids: int
+    kind: Literal["run_end"] = "run_end"
+
+
+@dataclass(slots=True)
+class Selection:
+    """One choice of trainers."""
+
+    level: ClassVar[Level] = "full"
+    at: Progress
+    candidates: int
+    """Nodes in the population."""
+    eligible: int
+    """Free ones, among which the policy chose."""
+    chosen: list[str]
+    in_flight: int
+    """Slots held before this choice."""
+    pending: int
+    """Accepted updates waiting for their cycle's close."""
+    concurrency: int
+    goal: int
+    policy: str
+    eligible_fp: str
+    """Order-free fingerprint of the eligible set."""
+    kind: Literal["selection"] = "selection"
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """One assign, as the ledger has it."""
+
+    level: ClassVar[Level] = "full"
+    at: Progress
+    id: int
+    trainer: str
+    stamp_ns: int
+    due_ns: int
+    delay_ns: int
+    """Modelled duration D."""
+    payload: str
+    draw: int
+    in_flight: int
+    """Slots held, this one included."""
+    kind: Literal["dispatch"] = "dispatch"
+
+
+@dataclass(slots=True)
+class TaskRecv:
+    """A trainer received an assign."""
+
+    level: ClassVar[Level] = "full"
+    id: int
+    trainer: str
+    version: int
+    data_id: int
+    iteration: int
+    assign_stamp_ns: int
+    due_ns: int
+    kind: Literal["task_recv"] = "task_recv"
+
+
+@dataclass(slots=True)
+class TaskSend:
+    """A trainer sent its update."""
+
+    level: ClassVar[Level] = "full"
+    id: int
+    trainer: str
+    stamp_ns: int
+    """Stamp of the update, its assign's due."""
+    kind: Literal["task_send"] = "task_send"
+
+
+@dataclass(slots=True)
+class TrainerRound:
+    """One finished job of a trainer."""
+
+    level: ClassVar[Level] = "full"
+    id: int
+    trainer: str
+    version: int
+    data_id: int
+    iteration: int
+    delay_ns: int
+    """Modelled duration, due - stamp of the assign."""
+    overran: bool
+    """The compute took longer than its D allowed."""
+    passes: int
+    """Forward passes of this job."""
+    probes: int
+    passes_total: int
+    """Forward passes of this trainer so far (this incarnation)."""
+    loss: float
+    utility: float
+    delta_norm: float | None
+    samples: int
+    phases: dict[str, float] | None = None
+    """Measured seconds, closed: decode, queue, compute, hold (filled by the driver)."""
+    kind: Literal["trainer_round"] = "trainer_round"
+
+
+@dataclass(slots=True)
+class Accepted:
+    """One released update: taken or refused."""
+
+    level: ClassVar[Level] = "full"
+    at: Progress
+    id: int
+    trainer: str
+    accepted: bool
+    reason: str
+    """`accepted`, or why it was refused."""
+    version: int
+    data_id: int
+    iteration: int
+    staleness: int
+    """Commits since the update's version."""
+    rate: float | None
+    """Weight; None when refused."""
+    interval_ns: tuple[int, int]
+    """[stamp of the dispatch, stamp of the update] as its ledger row has it."""
+    due_ns: int
+    loss: float
+    utility: float
+    kind: Literal["accepted"] = "accepted"
+
+
+@dataclass(slots=True)
+class Contributor:
+    """One member of a closed cycle."""
+
+    trainer: str
+    id: int
+    dispatched_ns: int
+    stamp_ns: int
+    staleness: int
+    rate: float
+
+
+@dataclass(slots=True)
+class AggRound:
+    """One closed cycle."""
+
+    level: ClassVar[Level] = "summary"
+    at: Progress
+    goal: int
+    concurrency: int
+    cohort: list[Contributor]
+    """In commit order."""
+    stamp_ns: int
+    """Stamp of the close."""
+    variance: float | None
+    threshold: float | None
+    committed: bool
+    reason: str
+    """natural, cap, goal, or keep."""
+    rate_policy: str
+    grad_norm: float | None
+    """Norm of G; None when nothing was committed."""
+    pool: int
+    """Uploads of the bin (cached_v)."""
+    in_flight: int
+    """Slots held after this cycle's were freed."""
+    model: str
+    """Digest of theta after the close."""
+    state: str
+    """Incremental digest of the aggregator's ledger and progress."""
+    accepts: int
+    """Accepts so far."""
+    rejects: int
+    vclock_ns: int | None = None
+    """Sim: `now` of the driver (filled by the driver)."""
+    wall_s: float | None = None
+    """Wall seconds since ready (filled by the driver)."""
+    lag_s: float | None = None
+    """Real: now - frontier (filled by the driver)."""
+    phases: dict[str, float] | None = None
+    """Measured seconds since the last close, closed: wait, step (filled by the driver)."""
+    kind: Literal["agg_round"] = "agg_round"
+
+
+@dataclass(slots=True)
+class AggEval:
+    """One evaluation, at its release."""
+
+    level: ClassVar[Level] = "summary"
+    at: Progress
+    version: int
+    """Model version that was evaluated."""
+    stamp_ns: int
+    loss: float
+    accuracy: float
+    recall: list[float | None]
+    mcc: float
+    samples: int
+    kind: Literal["agg_eval"] = "agg_eval"
+
+
+@dataclass(slots=True)
+class Comm:
+    """Bytes of one message that counts (filled by the driver, from the payload itself)."""
+
+    level: ClassVar[Level] = "full"
+    direction: Literal["down", "up"]
+    payload: str
+    """Kind of the payload, `resend` for weights sent again to a new incarnation."""
+    id: int
+    peer: str
+    message_bytes: int
+    tensors: int
+    kind: Literal["comm"] = "comm"
+
+
+@dataclass(slots=True)
+class Lateness:
+    """Real: when an update arrived against when it was due (filled by the driver)."""
+
+    level: ClassVar[Level] = "full"
+    id: int
+    trainer: str
+    late_s: float
+    """Arrival - due; negative: early."""
+    held_s: float | None
+    """How long the inbox held it."""
+    kind: Literal["lateness"] = "lateness"
+
+
+@dataclass(slots=True)
+class Peer:
+    """A node came or went, planned or not."""
+
+    level: ClassVar[Level] = "summary"
+    node: str
+    up: bool
+    why: str
+    planned: bool
+    kind: Literal["peer"] = "peer"
+
+
+@dataclass(slots=True)
+class Intrusion:
+    """Something outside the closed world: it ends the exact window at this cycle."""
+
+    level: ClassVar[Level] = "summary"
+    at: Progress
+    what: str
+    voided: list[int]
+    """Ids of the rows that were given up."""
+    kind: Literal["intrusion"] = "intrusion"
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something went wrong and was dealt with: a respawn, a reconnect, a message that was refused."""
+
+    level: ClassVar[Level] = "summary"
+    what: str
+    node: str
+    detail: str
+    kind: Literal["fault"] = "fault"
+
+
+@dataclass(slots=True)
+class Spread:
+    """min, mean, max of `n` samples."""
+
+    min: float
+    mean: float
+    max: float
+    n: int
+
+
+@dataclass(slots=True)
+class Resource:
+    """Use of the machine by this process since its last report."""
+
+    level: ClassVar[Level] = "commits"
+    host: str
+    cpu_percent: Spread | None
+    rss_bytes: Spread | None
+    kind: Literal["resource"] = "resource"
+
+
+@dataclass(slots=True)
+class StepTiming:
+    """Sim: measured seconds of a whole phase of the run, such as `prefix`, `loop`."""
+
+    level: ClassVar[Level] = "summary"
+    function: str
+    duration_s: float
+    counts: dict[str, int] = field(default_factory=dict)
+    """Hits of the optimisations that were on."""
+    kind: Literal["step_timing"] = "step_timing"
+
+
+Record = (
+    RunMeta | RunEnd | Selection | Dispatch | TaskRecv | TaskSend | TrainerRound | Accepted | AggRound | AggEval
+    | Comm | Lateness | Peer | Intrusion | Fault | Resource | StepTiming
+)  # fmt: skip
+
+RECORDS: tuple[type, ...] = Record.__args__
