@@ -40,6 +40,10 @@ class Learner(Protocol):
         """The answer to `task`. Raises ArithmeticError, naming what, where a tangent is missing."""
         ...
 
+    def warm(self) -> None:
+        """Build what is computed once and kept on disk (the prefix cache) for every sample that the run can touch."""
+        ...
+
     def counts(self) -> dict[str, int]:
         """Hits of the optimisations that are on (`prefix_hits`, `prefix_misses`, ...)."""
         ...
