@@ -36,6 +36,11 @@ class Learner(Protocol):
         """The facts of this data and model."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was asked for and can't run (a prefix cache with nothing to keep, ...), a line each, for the pre-flight."""
+        ...
+
     def run(self, task: Task) -> Result:
         """The answer to `task`. Raises ArithmeticError, naming what, where a tangent is missing."""
         ...
