@@ -19,6 +19,10 @@ class Sink(Protocol):
         """Take one record of `node`, made at `t_ns` of the driver's clock."""
         ...
 
+    def takes(self, level: Level) -> bool:
+        """Whether records of that level are kept; what nobody keeps need not be made."""
+        ...
+
     def close(self) -> None:
         """Flush what is buffered."""
         ...
@@ -29,6 +33,10 @@ class Silence:
 
     def write(self, node: str, t_ns: int, stamp_ns: int | None, record: Record) -> None:
         """Forget it."""
+
+    def takes(self, level: Level) -> bool:
+        """Nothing."""
+        return False
 
     def close(self) -> None:
         """Nothing to do."""
@@ -54,6 +62,10 @@ class Writer:
             "clock": self._clock, "t_ns": t_ns, "stamp_ns": stamp_ns, "record": record,
         }  # fmt: skip
         self._file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+    def takes(self, level: Level) -> bool:
+        """Whether that level is within this run's."""
+        return level in self._levels
 
     def close(self) -> None:
         """Flush and close."""

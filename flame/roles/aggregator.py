@@ -1,0 +1,432 @@
+"""The aggregator: one machine, the same code in both worlds.
+
+Theory of operation. Events only *arrive* (in the inbox) or *intrude*. The inbox releases one row; the
+machine decides and dispatches completely; then the inbox is asked again. So no decision ever spans
+two releases, and the sequence of decisions is a function of the sequence of released rows.
+
+    gathering --Started--> running --a stop rule holds--> closing --last eval--> stopped
+                           running --intrusion, stuck, diverged----------------> stopped
+
+  gathering   peers are noted; nothing is dispatched before all of them are there (stamp 0)
+  running     an update is judged, weighed, pooled; K of them close a cycle; the commit rules decide;
+              freed slots are filled again
+  closing     nothing is dispatched or taken any more; evaluations that are out are waited for
+  stopped     nothing changes any more
+
+Lateness is never silence: this machine waits for the least row for as long as it takes. That a peer
+is lost for good is found by the driver, and comes as PeerDown: an intrusion, which voids its rows.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from flame.config.condition import Condition
+from flame.core.effects import Compute, Effect, Emit, Send, SetTimer, Stop
+from flame.core.events import (
+    ComputeDone,
+    ComputeFailed,
+    Event,
+    PeerDown,
+    PeerUp,
+    Received,
+    Started,
+    StopAsked,
+    TimerFired,
+)
+from flame.core.machine import IllegalEvent
+from flame.core.messages import Assign, Payload, Update
+from flame.core.profile import Profile
+from flame.core.progress import Progress
+from flame.core.tasks import Evaluate, EvalResult
+from flame.core.tensor import Tensor
+from flame.core.time import seconds
+from flame.learn.params import Vector, finite, norm, tensor, vector
+from flame.policies.commit import KEEP, Variance, first_match
+from flame.policies.payload import DOWN
+from flame.policies.rate import RateView
+from flame.policies.select import SelectView
+from flame.policies.staleness import refusal
+from flame.roles.cycle import Cycle, Upload
+from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, STOP, UPDATE, Handle, Inbox, Key
+from flame.roles.roster import Roster, Row
+from flame.roles.stuck import stuck_table
+from flame.telemetry.records import (
+    Accepted,
+    AggEval,
+    AggRound,
+    Contributor,
+    Dispatch,
+    Fault,
+    Intrusion,
+    Peer,
+    RunEnd,
+    Selection,
+)
+
+GATHERING, RUNNING, CLOSING, STOPPED = "gathering", "running", "closing", "stopped"
+
+
+class Aggregator:
+    """Holds the model, hands out work, takes updates, commits.
+
+    init: theta (p,) of version 0. bins: bins per lap.
+    """
+
+    def __init__(self, condition: Condition, init: Tensor, bins: int) -> None:
+        self.condition = condition
+        self.theta = init
+        self.direction: Tensor | None = None
+        self.phase = GATHERING
+        self.inbox = Inbox(condition.commit_order)
+        self.roster = Roster()
+        self.cycle = Cycle(bins)
+        self.released: list[Key] = []
+        self.profiles: dict[str, Profile] = {}
+        self.accepts = self.rejects = self.voids = 0
+        self._since_close = 0
+        self._selections = 0
+        self._blocked_until = 0
+        self._recent_accuracy: list[float] = []
+        self._diverged: str | None = None
+        self._ending: tuple[str, str] | None = None
+        self._select_state: Any = None
+        self._commit_states: list[Any] = [None] * len(condition.commit)
+        self._opt_state: Any = None
+        self._threshold = next((rule.threshold for rule in condition.commit if isinstance(rule, Variance)), None)
+        self._now = 0
+        self._effects: list[Effect] = []
+
+    def describe(self) -> str:
+        """Who, and in which state."""
+        return f"aggregator ({self.phase}, {self.cycle.progress}, {self.roster.in_flight} in flight)"
+
+    def step(self, now: int, event: Event) -> list[Effect]:
+        """Take one event; `released` then holds the keys of the rows that it set free."""
+        self._now, self._effects, self.released = now, [], []
+        take = TAKE.get(type(event))
+        if take is None:
+            raise IllegalEvent(self, event)
+        if self.phase != STOPPED:
+            take(self, event)
+            self._drain()
+        return self._effects
+
+    # ---- what comes in
+
+    def _on_peer_up(self, event: PeerUp) -> None:
+        self.profiles[event.node] = event.profile
+
+    def _on_started(self, event: Started) -> None:
+        missing = [node for node in self.condition.nodes if node not in self.profiles]
+        if self.phase != GATHERING or missing:
+            raise IllegalEvent(self, f"{event} without {', '.join(missing[:5])}" if missing else event)
+        self.phase = RUNNING
+        self._plan(JOIN, self.condition.population.joins)
+        self._plan(FAULT, self.condition.population.leaves)
+        if self.condition.stop.runtime_s is not None:
+            self._set_timer((seconds(self.condition.stop.runtime_s) + 1, STOP, OWN, 0))
+        for node in sorted(self.profiles.keys() - self.condition.population.joins.keys()):
+            self.roster.join(node, self.profiles[node])
+        self._open_cycle()
+        self._decide()
+
+    def _plan(self, rank: int, plan: dict[str, float]) -> None:
+        for node, when in sorted(plan.items()):
+            self._set_timer((seconds(when), rank, node, 0))
+
+    def _set_timer(self, key: Key) -> None:
+        self.inbox.expect(key)
+        self._effects.append(SetTimer(key, key[0]))
+
+    def _on_timer(self, event: TimerFired) -> None:
+        self._arrive((event.key[1], event.key[2], event.key[3]), None)
+
+    def _on_received(self, event: Received) -> None:
+        if not isinstance(event.msg, Update):
+            raise IllegalEvent(self, event)
+        self._arrive((UPDATE, event.src, event.msg.id), event.msg)
+
+    def _on_compute_done(self, event: ComputeDone) -> None:
+        self._arrive((EVAL, OWN, event.job), event.result)
+
+    def _arrive(self, handle: Handle, content: Any) -> None:
+        if not self.inbox.arrive(handle, content, self._now) and self.phase == RUNNING:
+            self._emit(Fault("dropped", handle[1], f"rank {handle[0]} id {handle[2]}: no such row is open"))
+
+    def _on_compute_failed(self, event: ComputeFailed) -> None:
+        self._stop("CRASH", f"aggregator: evaluation of version {event.job} failed twice: {event.error}")
+
+    def _on_peer_down(self, event: PeerDown) -> None:
+        """An intrusion: the node is lost, its open row is given up."""
+        row = self._leave(event.node) if self.phase == RUNNING else None
+        self._intrude(f"lost `{event.node}`: {event.why}", [row.id] if row else [])
+        if self.phase == RUNNING:
+            self._decide()
+
+    def _on_stop_asked(self, event: StopAsked) -> None:
+        self._intrude(event.why, [])
+        self._stop(event.verdict, event.why)
+
+    def _intrude(self, what: str, voided: list[int]) -> None:
+        self._emit(Intrusion(self.cycle.progress, what, voided))
+
+    # ---- one release, one decision
+
+    def _drain(self) -> None:
+        while self.phase in (RUNNING, CLOSING):
+            row = self.inbox.release()
+            if row is None:
+                break
+            key, content = row
+            self.released.append(key)
+            RELEASE[key[1]](self, key, content)
+            if self.phase == RUNNING:
+                self._decide()
+            elif self.phase == CLOSING and not self.inbox.can_advance():
+                self._stop(*self._verdict())
+
+    def _decide(self) -> None:
+        """Fill the slots; find out whether anything can still happen."""
+        self._refill()
+        if self._since_close >= self.condition.max_rejects:
+            self._stop("STARVED", f"no cycle has closed for {self._since_close} releases\n{stuck_table(self)}")
+        elif not self.inbox.can_advance():
+            self._stop("STARVED", f"nothing is in flight and nobody can be chosen\n{stuck_table(self)}")
+
+    def _release_stop(self, key: Key, content: None) -> None:
+        self._close_down("COMPLETED", f"the budget of {self.condition.stop.runtime_s} s of stamp time is spent")
+
+    def _release_leave(self, key: Key, content: None) -> None:
+        self._leave(key[2])
+        self._emit(Peer(key[2], up=False, why="planned", planned=True))
+
+    def _release_join(self, key: Key, content: None) -> None:
+        self.roster.join(key[2], self.profiles[key[2]])
+        self._emit(Peer(key[2], up=True, why="planned", planned=True))
+
+    def _leave(self, node: str) -> Row | None:
+        row = self.roster.leave(node)
+        if row is not None:
+            self.inbox.void((UPDATE, node, row.id))
+            self.voids += 1
+            self._return_quota(row)
+        return row
+
+    def _return_quota(self, row: Row) -> None:
+        """A member of the open cohort fell out: a synchronous cycle may ask for one more."""
+        if self.cycle.quota is not None and row.cycle == self.cycle.progress.cycle:
+            self.cycle.quota += 1
+
+    # ---- dispatch
+
+    def _refill(self) -> None:
+        cycle, free = self.cycle, self.roster.free
+        want = cycle.concurrency - self.roster.in_flight
+        if cycle.quota is not None:
+            want = min(want, cycle.quota)
+        if want <= 0 or not free:
+            return
+        select = self.condition.select
+        view = SelectView(free, cycle.progress, self.condition.seed, self._selections)
+        eligible, eligible_fp = len(free), free.fingerprint
+        chosen, self._select_state = select.choose(view, want, self._select_state)
+        self._selections += 1
+        self._emit(
+            Selection(
+                cycle.progress, len(self.roster.members), eligible, chosen, self.roster.in_flight, len(self.roster.taken),
+                cycle.concurrency, cycle.goal, select.type, eligible_fp,
+            )
+        )  # fmt: skip
+        stamp = max(self.inbox.frontier, self._blocked_until)
+        for node in chosen:
+            self._dispatch(node, stamp)
+        if cycle.quota is not None:
+            cycle.quota -= len(chosen)
+
+    def _dispatch(self, node: str, stamp: int) -> None:
+        at = self.cycle.progress
+        payload = DOWN[self.condition.payload.down].kind(self.roster.members[node].held, at.model_version)
+        row = self.roster.dispatch(node, stamp, at, payload)
+        self.inbox.expect((row.due, UPDATE, node, row.id))
+        body = Payload(payload, {} if payload == "none" else self._weights())
+        assign = Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, self._now, body)
+        self._effects.append(Send(node, assign))
+        self._emit(Dispatch(at, row.id, node, stamp, row.due, row.due - stamp, payload, row.draw, self.roster.in_flight))
+
+    def _weights(self) -> dict[str, Tensor]:
+        at = self.cycle.progress
+        wanted = self.condition.perturb.wants_direction(at.model_version, at.data_id)
+        return {"theta": self.theta} | ({"u": self.direction} if wanted and self.direction is not None else {})
+
+    # ---- updates
+
+    def _release_update(self, key: Key, update: Update) -> None:
+        at = self.cycle.progress
+        self._since_close += 1
+        delta = update.payload.tensors["delta"]
+        if not finite(vector(delta)):
+            self._stop("DIVERGED", f"`{key[2]}` sent a non-finite update (assign {update.id}, {at})")
+            return
+        why = refusal(self.condition.staleness, update.version, update.iteration, at)
+        if why is None:
+            self._accept(key, update, delta)
+        else:
+            row = self.roster.reject(update.id)
+            self.rejects += 1
+            self._return_quota(row)
+            self._emit_accepted(key, row, update, why, None)
+        while self.phase == RUNNING and self.cycle.full:
+            self._close(key[0])
+
+    def _accept(self, key: Key, update: Update, delta: Tensor) -> None:
+        row = self.roster.take(update.id)
+        self.accepts += 1
+        staleness = self.cycle.progress.model_version - row.version
+        rate = self.condition.rate.weigh(RateView(staleness, update.utility))
+        self._emit_accepted(key, row, update, "accepted", rate)
+        self.cycle.accepted.append(Upload(row, key[0], delta, rate, staleness))
+
+    def _emit_accepted(self, key: Key, row: Row, update: Update, reason: str, rate: float | None) -> None:
+        at = self.cycle.progress
+        self._emit(
+            Accepted(
+                at, row.id, row.node, rate is not None, reason, row.version, row.data_id, row.iteration,
+                at.model_version - row.version, rate, (row.stamp, key[0]), update.stamp, update.loss, update.utility,
+            )
+        )  # fmt: skip
+
+    # ---- the close of a cycle
+
+    def _close(self, stamp: int) -> None:
+        before, goal, concurrency = self.cycle.progress, self.cycle.goal, self.cycle.concurrency
+        cohort, view = self.cycle.close()
+        reason, self._commit_states = first_match(self.condition.commit, view, self._commit_states)
+        grad_norm = None
+        if reason == KEEP:
+            self.cycle.keep()
+        else:
+            grad_norm = self._commit(cohort)
+        self._since_close = 0
+        self.roster.close(upload.row.id for upload in cohort)
+        self._emit(
+            AggRound(
+                before, goal, concurrency, [_contributor(upload) for upload in cohort], stamp, view.variance, self._threshold,
+                reason != KEEP, reason, self.condition.rate.type, grad_norm, view.uploads, self.roster.in_flight,
+                self.theta.digest, self.roster.ledger.hex(), self.accepts, self.rejects,
+            )
+        )  # fmt: skip
+        if self._diverged:
+            self._stop("DIVERGED", self._diverged)
+            return
+        if reason != KEEP:
+            self._evaluate(stamp)
+        self._open_cycle()
+        self._check_stop_rules()
+
+    def _commit(self, cohort: list[Upload]) -> float:
+        """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
+        at, theta = self.cycle.progress, vector(self.theta)
+        aggregate = self.cycle.aggregate()
+        moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, at, self._opt_state)
+        self._diverged = _non_finite(moved, aggregate, cohort, at)
+        self.theta = tensor(moved)
+        self.direction = self.cycle.commit()
+        return norm(aggregate)
+
+    def _open_cycle(self) -> None:
+        goal, concurrency = self.condition.goal, self.condition.concurrency
+        quota = concurrency - self.roster.in_flight if self.condition.loop == "sync" else None
+        self.cycle.open(goal, concurrency, quota)
+
+    # ---- evaluation and the end
+
+    def _evaluate(self, stamp: int) -> None:
+        every, version = self.condition.eval.every, self.cycle.progress.model_version
+        if every == 0 or version % every:
+            return
+        at = stamp + seconds(self.condition.eval.seconds)
+        self.inbox.expect((at, EVAL, OWN, version))
+        self._effects.append(Compute(version, Evaluate(version, self.theta), at))
+        if self.condition.eval.blocks:
+            self._blocked_until = at
+
+    def _release_eval(self, key: Key, result: EvalResult) -> None:
+        self._emit(
+            AggEval(
+                self.cycle.progress, key[3], key[0], result.loss, result.accuracy, result.recall, result.mcc, result.samples
+            )
+        )  # fmt: skip
+        target = self.condition.stop.target
+        if target is None:
+            return
+        self._recent_accuracy = [*self._recent_accuracy, result.accuracy][-target.window :]
+        if len(self._recent_accuracy) == target.window and min(self._recent_accuracy) >= target.accuracy:
+            self._close_down("CONVERGED", f"{target.window} evaluations in a row at or over {target.accuracy}")
+
+    def _check_stop_rules(self) -> None:
+        rules, at = self.condition.stop, self.cycle.progress
+        for name, count, bound in (
+            ("cycles", at.cycle, rules.cycles),
+            ("commits", at.model_version, rules.commits),
+            ("accepts", self.accepts, rules.accepts),
+        ):
+            if bound is not None and count >= bound:
+                self._close_down("COMPLETED", f"{count} {name}")
+                return
+
+    def _close_down(self, verdict: str, reason: str) -> None:
+        """Take nothing more but the evaluations that are out."""
+        if self._ending is None or verdict == "CONVERGED":
+            self._ending = (verdict, reason)
+        self.phase = CLOSING
+        self.inbox.keep_only(EVAL)
+        if not self.inbox.can_advance():
+            self._stop(*self._verdict())
+
+    def _verdict(self) -> tuple[str, str]:
+        return self._ending or ("COMPLETED", "")
+
+    def _stop(self, verdict: str, reason: str) -> None:
+        if self.phase == STOPPED:
+            return
+        self.phase = STOPPED
+        self._emit(RunEnd(self.cycle.progress, verdict, reason, self.accepts, self.rejects, self.voids))
+        self._effects.append(Stop(verdict, reason))
+
+    def _emit(self, record: Any) -> None:
+        self._effects.append(Emit(record))
+
+
+def _non_finite(moved: Vector, aggregate: Vector, cohort: list[Upload], at: Progress) -> str | None:
+    """Which of the two isn't finite, and after whose uploads; None when both are."""
+    who = ", ".join(upload.row.node for upload in cohort)
+    for name, values in (("G", aggregate), ("theta", moved)):
+        if not finite(values):
+            return f"{name} is not finite after the cohort {who} ({at})"
+    return None
+
+
+def _contributor(upload: Upload) -> Contributor:
+    row = upload.row
+    return Contributor(row.node, row.id, row.stamp, upload.stamp, upload.staleness, upload.rate)
+
+
+TAKE: dict[type, Callable[[Aggregator, Any], None]] = {
+    PeerUp: Aggregator._on_peer_up,
+    Started: Aggregator._on_started,
+    TimerFired: Aggregator._on_timer,
+    Received: Aggregator._on_received,
+    ComputeDone: Aggregator._on_compute_done,
+    ComputeFailed: Aggregator._on_compute_failed,
+    PeerDown: Aggregator._on_peer_down,
+    StopAsked: Aggregator._on_stop_asked,
+}
+
+RELEASE: dict[int, Callable[[Aggregator, Key, Any], None]] = {
+    STOP: Aggregator._release_stop,
+    FAULT: Aggregator._release_leave,
+    JOIN: Aggregator._release_join,
+    EVAL: Aggregator._release_eval,
+    UPDATE: Aggregator._release_update,
+}
+

@@ -1,0 +1,100 @@
+"""The trainer: takes one assign at a time, computes, sends one update.
+
+    idle --Assign--> busy --ComputeDone--> idle
+         --Weights-> idle                       (a new incarnation gets its weights back)
+
+The update leaves at its due, whatever the computing took: `not_before` on the Compute effect holds the
+result back, so an emulated device needs no sleep here. Only receipt and the two numbers in the assign
+are used; no clock of another host is compared. That an assign which was sent twice runs once is the
+session layer's work, so a second assign while busy is a fault of somebody, and is said so.
+"""
+
+from flame.config.condition import Condition
+from flame.core.effects import Compute, Effect, Emit, Send, Stop
+from flame.core.events import ComputeDone, ComputeFailed, Event, Received, TimerKey
+from flame.core.machine import IllegalEvent
+from flame.core.messages import AGGREGATOR, Assign, End, Payload, Update, Weights
+from flame.core.profile import Profile
+from flame.core.rng import derive
+from flame.core.tasks import Gradient, GradientResult
+from flame.core.tensor import Tensor
+from flame.learn.params import norm, vector
+from flame.telemetry.records import TaskRecv, TaskSend, TrainerRound
+
+
+class Trainer:
+    """One client."""
+
+    __slots__ = ("_assign", "_condition", "_held", "_passes", "_stopped", "_theta", "_u", "profile", "released")
+
+    def __init__(self, condition: Condition, profile: Profile) -> None:
+        self.profile = profile
+        self.released: list[TimerKey] = []
+        self._condition = condition
+        self._assign: Assign | None = None
+        self._held: int | None = None
+        self._theta: Tensor | None = None
+        self._u: Tensor | None = None
+        self._passes = 0
+        self._stopped = False
+
+    def describe(self) -> str:
+        """Who, and in which state."""
+        state = "idle" if self._assign is None else f"busy, job {self._assign.id}"
+        return f"trainer `{self.profile.node}` ({'stopped' if self._stopped else state}, version {self._held})"
+
+    def step(self, now: int, event: Event) -> list[Effect]:
+        """Take one event."""
+        if self._stopped:
+            return []
+        match event:
+            case Received(msg=Assign() as assign) if self._assign is None:
+                return self._start(now, assign)
+            case ComputeDone() if self._assign is not None and event.job == self._assign.id:
+                return self._finish(self._assign, event)
+            case Received(msg=Weights() as weights) if self._assign is None:
+                self._hold(weights.version, weights.payload)
+                return []
+            case ComputeFailed():
+                return self._end("CRASH", f"`{self.profile.node}`: job {event.job} failed twice: {event.error}")
+            case Received(msg=End() as end):
+                return self._end("COMPLETED", end.reason)
+        raise IllegalEvent(self, event)
+
+    def _hold(self, version: int, payload: Payload) -> None:
+        self._held, self._theta, self._u = version, payload.tensors["theta"], payload.tensors.get("u")
+
+    def _start(self, now: int, assign: Assign) -> list[Effect]:
+        if assign.payload.kind != "none":
+            self._hold(assign.version, assign.payload)
+        if self._theta is None or self._held != assign.version:
+            raise IllegalEvent(self, f"assign {assign.id} without weights of version {assign.version}")
+        self._assign = assign
+        node, config = self.profile.node, self._condition
+        seed = derive(config.seed, "perturb", node, assign.version, assign.data_id, assign.draw)
+        task = Gradient(node, assign.version, assign.data_id, seed, self._theta, self._u)
+        origin = assign.sent_now if config.pacing == "absolute" else assign.stamp
+        received = TaskRecv(
+            assign.id, node, assign.version, assign.data_id, assign.iteration, assign.stamp, assign.due
+        )  # fmt: skip
+        return [Emit(received), Compute(assign.id, task, now + assign.due - origin)]
+
+    def _finish(self, assign: Assign, done: ComputeDone) -> list[Effect]:
+        result, node = done.result, self.profile.node
+        if not isinstance(result, GradientResult):
+            raise IllegalEvent(self, done)
+        self._assign = None
+        self._passes += result.passes
+        update = Update(
+            assign.id, assign.version, assign.data_id, assign.iteration, assign.due,
+            Payload("dense", {"delta": result.delta}), result.samples, result.loss, result.utility, result.derivative,
+        )  # fmt: skip
+        finished = TrainerRound(
+            assign.id, node, assign.version, assign.data_id, assign.iteration, assign.due - assign.stamp, done.overrun,
+            result.passes, result.probes, self._passes, result.loss, result.utility, norm(vector(result.delta)), result.samples,
+        )  # fmt: skip
+        return [Send(AGGREGATOR, update), Emit(finished), Emit(TaskSend(assign.id, node, assign.due))]
+
+    def _end(self, verdict: str, reason: str) -> list[Effect]:
+        self._stopped = True
+        return [Stop(verdict, reason)]

@@ -1,0 +1,140 @@
+"""Executors: who runs the tasks of Compute effects, and where.
+
+Tasks are pure, so neither the order of running nor the process can change a bit: each worker runs
+torch with one thread, in both worlds. A failure is tried once more; the second one is an answer too.
+
+  Inline  runs a task when its result is asked for, in the caller's thread (debugging, surrogate)
+  Pool    runs tasks ahead of the virtual clock in processes of its own
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from time import perf_counter
+from typing import Protocol
+
+from flame.core.tasks import Result, Task
+from flame.learn.learner import Learner
+
+
+@dataclass(slots=True)
+class Finished:
+    """A task's end: its result, or the error of the second failure. seconds: measured, of computing alone."""
+
+    result: Result | None
+    error: str | None
+    seconds: float
+
+
+class Ticket(Protocol):
+    """A claim on a result."""
+
+    def wait(self) -> Finished:
+        """Block until the task is finished."""
+        ...
+
+
+class Executor(Protocol):
+    """Takes tasks, gives tickets."""
+
+    def submit(self, task: Task) -> Ticket:
+        """Take a task. It runs now, later, or when its ticket is waited for."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """Tasks run, and hits of the learner's optimisations."""
+        ...
+
+    def close(self) -> None:
+        """Give the workers back."""
+        ...
+
+
+def attempt(learner: Learner, task: Task) -> Finished:
+    """Run `task`, once more if it fails."""
+    started = perf_counter()
+    for attempts_left in (1, 0):
+        try:
+            result = learner.run(task)
+        except Exception as error:  # a task may fail in any way; the second failure is reported with its type
+            if not attempts_left:
+                return Finished(None, f"{type(error).__name__}: {error}", perf_counter() - started)
+        else:
+            return Finished(result, None, perf_counter() - started)
+    raise AssertionError("unreachable")
+
+
+class _Lazy:
+    __slots__ = ("_learner", "_task")
+
+    def __init__(self, learner: Learner, task: Task) -> None:
+        self._learner, self._task = learner, task
+
+    def wait(self) -> Finished:
+        return attempt(self._learner, self._task)
+
+
+class Inline:
+    """Runs each task when its result is read."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+        self._tasks = 0
+
+    def submit(self, task: Task) -> Ticket:
+        """A claim that computes when it is redeemed."""
+        self._tasks += 1
+        return _Lazy(self._learner, task)
+
+    def counts(self) -> dict[str, int]:
+        """Tasks, and the learner's hits."""
+        return {"tasks": self._tasks, **self._learner.counts()}
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class _Claim:
+    __slots__ = ("_future",)
+
+    def __init__(self, future: "Future[Finished]") -> None:
+        self._future = future
+
+    def wait(self) -> Finished:
+        return self._future.result()
+
+
+class Pool:
+    """Runs tasks in `size` processes, started from a fork server, each with its own learner."""
+
+    def __init__(self, make: Callable[[], Learner], size: int) -> None:
+        context = get_context("forkserver")
+        context.set_forkserver_preload(["torch", "flame.runtime.compute"])
+        self._tasks = 0
+        self._processes = ProcessPoolExecutor(size, context, initializer=_settle, initargs=(make,))
+
+    def submit(self, task: Task) -> Ticket:
+        """Hand the task to a free process."""
+        self._tasks += 1
+        return _Claim(self._processes.submit(_work, task))
+
+    def counts(self) -> dict[str, int]:
+        """Tasks handed out."""
+        return {"tasks": self._tasks}
+
+    def close(self) -> None:
+        """Stop the processes; what nobody waited for is dropped."""
+        self._processes.shutdown(wait=True, cancel_futures=True)
+
+
+_settled: list[Learner] = []
+"""The learner of a pool process."""
+
+
+def _settle(make: Callable[[], Learner]) -> None:
+    _settled[:] = [make()]
+
+
+def _work(task: Task) -> Finished:
+    return attempt(_settled[0], task)

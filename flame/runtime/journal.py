@@ -1,0 +1,130 @@
+"""The journal: every step of the machines of one process, written before its effects leave.
+
+A line is `{"step": {seq, node, now, event, released, effects}, "chain": ...}`. `chain` is a running
+hash, so a lost or changed line shows. Tensors stand as `{"blob": digest}`; their bytes are in the
+run's `blobs/`. Nothing measured is in here: what a machine sees is what is written, and feeding it to
+fresh machines must give the same effects (`flame.runtime.replay`).
+
+The first line is a header with what the machines were made from. A torn last line is dropped.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from flame.core.effects import Effect
+from flame.core.events import Event, TimerKey
+from flame.core.tensor import Tensor
+from flame.runtime.blobs import Blobs
+
+SCHEMA = 1
+
+
+@dataclass(slots=True)
+class Header:
+    """What the machines of a process were made from. init: digest of theta. blobs: whether their bytes are kept."""
+
+    run: str
+    incarnation: str
+    fingerprint: str
+    init: str
+    bins: int
+    nodes: list[str]
+    blobs: bool
+    schema: int = SCHEMA
+
+
+def plain_tensor(keep: Callable[[Tensor], str]) -> Callable[[Any], dict[str, str]]:
+    """A serialiser's fallback that writes a tensor as its digest, and hands it to `keep`."""
+
+    def fallback(value: Any) -> dict[str, str]:
+        if isinstance(value, Tensor):
+            return {"blob": keep(value)}
+        raise TypeError(f"a journal can't hold a {type(value).__name__}")
+
+    return fallback
+
+
+def dump(value: Any) -> bytes:
+    """The canonical bytes of events and effects, tensors by digest."""
+    return orjson.dumps(value, default=_DIGEST_ONLY)
+
+
+_DIGEST_ONLY = plain_tensor(lambda value: value.digest)
+
+
+class Journal:
+    """Appends the steps of one process. Raises OSError when the disk refuses, which ends the run."""
+
+    def __init__(self, path: Path, header: Header, blobs: Blobs | None, *, buffered: bool) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.seq = 0
+        self._file = path.open("ab", buffering=(1 << 20) if buffered else 0)
+        self._fallback = plain_tensor(blobs.put) if blobs else _DIGEST_ONLY
+        self._chain = b""
+        self._file.write(orjson.dumps({"header": header}, option=orjson.OPT_APPEND_NEWLINE))
+
+    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect]) -> None:
+        """Write one step."""
+        step = {"seq": self.seq, "node": node, "now": now, "event": event, "released": released, "effects": effects}
+        line = orjson.dumps(step, default=self._fallback)
+        self._chain = blake2b(self._chain + line, digest_size=8).digest()
+        self._file.write(b'{"step":' + line + b',"chain":"' + self._chain.hex().encode() + b'"}\n')
+        self.seq += 1
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._file.close()
+
+
+class Blank:
+    """The journal of a run without one."""
+
+    seq = 0
+
+    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect]) -> None:
+        """Forget it."""
+        self.seq += 1
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class CorruptJournal(Exception):
+    """A journal that was changed after it was written."""
+
+
+def read(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """The header and the steps of a journal, streamed.
+
+    Raises CorruptJournal, naming file and line, where a line isn't JSON or breaks the chain; a torn
+    last line is dropped.
+    """
+    file = path.open("rb")
+    try:
+        header: dict[str, Any] = orjson.loads(file.readline())["header"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        file.close()
+        raise CorruptJournal(f"{path.name} has no header: {error}") from None
+    return header, _steps(path, file)
+
+
+def _steps(path: Path, file: Any) -> Iterator[dict[str, Any]]:
+    chain = b""
+    with file:
+        for number, line in enumerate(file, start=2):
+            if not line.endswith(b"\n"):
+                return
+            start, stop = len(b'{"step":'), line.rfind(b',"chain":"')
+            chain = blake2b(chain + line[start:stop], digest_size=8).digest()
+            try:
+                row = orjson.loads(line)
+                if row["chain"] != chain.hex():
+                    raise CorruptJournal(f"{path.name}, line {number}: the hash chain breaks here; the file was changed or lines are lost")
+                yield row["step"]
+            except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+                raise CorruptJournal(f"{path.name}, line {number}: not a step ({error})") from None

@@ -1,0 +1,155 @@
+"""Replay: feed a journal to fresh machines and compare every effect, byte for byte.
+
+If they differ, a machine is not a function of its inputs, and that is always a bug. If they don't,
+and two runs still part, then their inputs differed, and the first differing released row says where.
+Tensors come back from the run's blobs; without blobs nothing can be replayed, which is said.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import ConfigDict, TypeAdapter
+
+from flame.config.condition import Condition
+from flame.config.devices import profiles
+from flame.core.events import Event
+from flame.core.machine import IllegalEvent, Machine
+from flame.core.messages import AGGREGATOR
+from flame.core.tensor import Tensor
+from flame.core.time import in_seconds
+from flame.roles.aggregator import Aggregator
+from flame.roles.trainer import Trainer
+from flame.runtime.blobs import Blobs
+from flame.runtime.journal import CorruptJournal, dump, read
+
+EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(arbitrary_types_allowed=True))
+
+
+@dataclass(slots=True)
+class NodeReplay:
+    """One node's journal, replayed. difference: the first step whose effects differ. skipped: why it wasn't replayed."""
+
+    node: str
+    steps: int = 0
+    difference: str | None = None
+    skipped: str | None = None
+
+
+@dataclass(slots=True)
+class Stepped:
+    """One replayed step, for `flame replay --print`."""
+
+    seq: int
+    node: str
+    now: int
+    event: Event
+    released: list[list[Any]]
+    state: str
+    effects: bytes = field(repr=False)
+
+
+def replay(run: Path) -> list[NodeReplay]:
+    """Replay every journal of a run directory, and report by node."""
+    condition = load_condition(run)
+    found: dict[str, NodeReplay] = {}
+    for path in sorted((run / "journal").glob("*.jsonl")):
+        report = _replay_file(condition, run, path)
+        for node in report.values():
+            before = found.setdefault(node.node, NodeReplay(node.node))
+            before.steps += node.steps
+            before.difference = before.difference or node.difference
+            before.skipped = before.skipped or node.skipped
+    return list(found.values()) or [NodeReplay("-", skipped="the run kept no journal")]
+
+
+def _replay_file(condition: Condition, run: Path, path: Path) -> dict[str, NodeReplay]:
+    header, _ = read(path)
+    report = {node: NodeReplay(node) for node in header["nodes"]}
+    if not header["blobs"]:
+        for node in report.values():
+            node.skipped = "the run kept no blobs (blobs: none), so steps 0 to the end can't be replayed"
+        return report
+    try:
+        for step in steps(condition, run, path):
+            node = report[step.node]
+            node.steps += 1
+    except Divergence as error:
+        report[error.node].difference = str(error)
+    return report
+
+
+class Divergence(Exception):
+    """A replayed step whose effects are not the recorded ones."""
+
+    def __init__(self, node: str, what: str) -> None:
+        super().__init__(what)
+        self.node = node
+
+
+def steps(condition: Condition, run: Path, path: Path) -> Iterator[Stepped]:
+    """Replay one journal. Raises Divergence at the first step that differs, CorruptJournal where it can't be read."""
+    header, recorded = read(path)
+    blobs = Blobs(run / "blobs")
+    machines = _Machines(condition, blobs.get(header["init"]), header["bins"])
+    for step in recorded:
+        event = EVENTS.validate_python(_with_tensors(step["event"], blobs.get))
+        machine = machines[step["node"]]
+        try:
+            effects = dump(machine.step(step["now"], event))
+        except IllegalEvent as error:
+            raise Divergence(step["node"], f"step {step['seq']}: {error}") from None
+        _compare(step, effects, machine)
+        yield Stepped(step["seq"], step["node"], step["now"], event, step["released"], machine.describe(), effects)
+
+
+def _compare(step: dict[str, Any], effects: bytes, machine: Machine) -> None:
+    place = f"step {step['seq']} of {step['node']} at {in_seconds(step['now']):.3f} s"
+    if [list(key) for key in machine.released] != step["released"]:
+        raise Divergence(step["node"], f"{place}: released {machine.released}, recorded {step['released']}")
+    if effects != orjson.dumps(step["effects"]):
+        raise Divergence(step["node"], f"{place}: {_first_difference(orjson.loads(effects), step['effects'])}")
+
+
+def _first_difference(now: list[Any], then: list[Any]) -> str:
+    for number, (mine, recorded) in enumerate(zip(now, then, strict=False)):
+        if mine != recorded:
+            return f"effect {number} is {_short(mine)}, recorded {_short(recorded)}"
+    return f"{len(now)} effects, recorded {len(then)}"
+
+
+def _short(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 300 else text[:300] + " ..."
+
+
+def _with_tensors(plain: Any, get: Callable[[str], Tensor]) -> Any:
+    if isinstance(plain, dict):
+        if plain.keys() == {"blob"}:
+            return get(plain["blob"])
+        return {key: _with_tensors(value, get) for key, value in plain.items()}
+    return [_with_tensors(value, get) for value in plain] if isinstance(plain, list) else plain
+
+
+class _Machines(dict[str, Machine]):
+    """Fresh machines, made when their first step comes."""
+
+    def __init__(self, condition: Condition, init: Tensor, bins: int) -> None:
+        self._make, self._profiles = (condition, init, bins), profiles(condition)
+
+    def __missing__(self, node: str) -> Machine:
+        condition, init, bins = self._make
+        if node == AGGREGATOR:
+            self[node] = Aggregator(condition, init, bins)
+        elif node in self._profiles:
+            self[node] = Trainer(condition, self._profiles[node])
+        else:
+            raise CorruptJournal(f"the journal has steps of `{node}`, which isn't in the condition")
+        return self[node]
+
+
+def load_condition(run: Path) -> Condition:
+    """The condition that a run directory holds. Raises FileNotFoundError."""
+    return Condition.model_validate(orjson.loads((run / "condition.json").read_bytes())["condition"])
