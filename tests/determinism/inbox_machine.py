@@ -1,14 +1,17 @@
 """The aggregator that the inbox serves: slots, cycles, the gate, and who is sent what.
 
-One machine for both worlds: it knows no clock and no links. `inbox_model.py` states the rules.
+Theory of operation. Each step puts what arrived into the inbox and then, as long as the least row
+is there, takes one release and one decision. A release changes the ledger, the roster or the
+accepted updates; a decision closes the cycles that are full and then refills the slots. Nothing
+else closes or dispatches, and whatever either does is logged with the frontier it was done at.
+`inbox_model.py` states the rules.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .inbox_model import (
     NEVER,
@@ -34,6 +37,14 @@ from .inbox_model import (
 )
 
 
+class Line(NamedTuple):
+    """One line of the log: the frontier, what was released or decided then, and its details."""
+
+    frontier: int
+    what: str
+    details: tuple[Any, ...]
+
+
 @dataclass
 class Entry:
     """The ledger's line for one assign, from dispatch until its slot and its row have ended."""
@@ -54,7 +65,7 @@ class Upload(NamedTuple):
 
 
 class Aggregator:
-    """The machine: `step(now, event) -> effects`. It logs every release and every decision."""
+    """The machine: `step(now, event) -> effects`, and a log of every release and decision."""
 
     def __init__(self, condition: Condition, rules: Rules) -> None:
         self.condition, self.rules, self.inbox = condition, rules, Inbox(rules)
@@ -66,10 +77,12 @@ class Aggregator:
         self.accepted: list[Upload] = []  # not yet in a closed cycle
         self.bin: list[Upload] = []  # pooled by the cycles of the open bin
         self.wake: Row | None = None
-        self.serial = self.picks = self.releases = 0
+        self.serial = self.picks = 0
+        # Of the open cycle: K, C, what a sync loop may still dispatch, updates released so far.
+        self.goal = self.concurrency = self.quota = self.taken = 0
         self.stopped: str | None = None
         self.effects: list[Effect] = []
-        self.log: list[tuple[object, ...]] = []
+        self.log: list[Line] = []
         self.counts: Counter[str] = Counter()
         self._begin_cycle()
 
@@ -78,12 +91,14 @@ class Aggregator:
         for rank, planned in (Rank.JOIN, self.condition.joins), (Rank.FAULT, self.condition.faults):
             for node, stamp in planned.items():
                 self.inbox.expect(Row(stamp, rank, node, 0))
-        # One tick later, so that what the budget covers to the tick is released before the stop.
-        self._set_timer(Row(self.condition.budget + 1, Rank.STOP, "", 0))
+        if self.condition.budget is not None:
+            # The first row beyond the budget isn't released; one that meets it to the tick is.
+            self._set_timer(Row(self.condition.budget + 1, Rank.STOP, "", 0))
         self._decide()
         return self._take_effects()
 
     def step(self, now: int, event: Event) -> list[Effect]:
+        """Take in what happened, release what is ready, and say what shall be done."""
         self.now = now
         match event:
             case Arrived(name, echo):
@@ -109,51 +124,56 @@ class Aggregator:
         if undecided:
             self._decide()
 
-    # Releases: each has one handler, found by rank.
+    # Releases.
 
     def _on_release(self, row: Row, held: Held) -> None:
         self.frontier = max(self.frontier, row.stamp)
-        self._note("released", *row)
-        handlers: dict[Rank, Callable[[Row, Held], None]] = {
-            Rank.STOP: lambda row, held: self._stop("budget"),
-            Rank.FAULT: self._on_fault,
-            Rank.JOIN: lambda row, held: self.roster.add(row.node),
-            Rank.EVAL: self._on_eval,
-            Rank.TIMER: self._on_timer,
-            Rank.UPDATE: self._on_update,
-        }
-        handlers[row.rank](row, held)
+        self._record("released", row)
+        match row.rank:
+            case Rank.STOP:
+                self._stop("budget")
+            case Rank.FAULT:
+                self._on_fault(row.node)
+            case Rank.JOIN:
+                self.roster.add(row.node)
+            case Rank.EVAL:
+                self._on_eval(version=row.id)
+            case Rank.TIMER:
+                self._on_timer(row)
+            case Rank.UPDATE:
+                self._on_update(row, held)
 
-    def _on_fault(self, row: Row, held: Held) -> None:
+    def _on_fault(self, node: str) -> None:
         """The node is gone: what was due before this stamp has been released, the rest is void."""
-        self.roster.discard(row.node)
-        for entry in [e for e in self.ledger.values() if e.assign.node == row.node and e.row]:
+        self.roster.discard(node)
+        for entry in [e for e in self._unfinished(node) if e.row]:
             self._void(entry)
 
-    def _on_eval(self, row: Row, held: Held) -> None:
-        if row.id > 4 and derive(self.condition.seed, "accuracy", row.id) % 9 == 0:
+    def _on_eval(self, version: int) -> None:
+        """A pseudo-accuracy ends the run now and then, as a convergence rule would."""
+        if version > 4 and derive(self.condition.seed, "accuracy", version) % 9 == 0:
             self._stop("converged")
 
-    def _on_timer(self, row: Row, held: Held) -> None:
+    def _on_timer(self, row: Row) -> None:
         if self.wake is not None and row.id == self.wake.id:
             self.wake = None
-        for entry in self.ledger.values():
-            if entry.abandon == row.name:
-                self._note("abandoned", entry.assign.id)
-                self._give_up_slot(entry)
+            return
+        (entry,) = (e for e in self.ledger.values() if e.abandon == row.name)
+        self._record("abandoned", entry.assign.id)
+        self._give_up_slot(entry)
 
     def _on_update(self, row: Row, held: Held) -> None:
         entry, echo = self.ledger[row.id], held.echo
         assert echo is not None
         staleness = self._judge(echo) if self.rules.judged_at_release else held.staleness
         self._close_row(entry)
-        self.releases += 1
+        self.taken += 1
         if staleness is None:
-            self._note("rejected", echo)
+            self._record("rejected", echo)
             self._give_up_slot(entry)
             del self.ledger[row.id]
         else:
-            self._note("accepted", echo, staleness)
+            self._record("accepted", echo, staleness)
             self.accepted.append(Upload(entry, echo, staleness))
 
     def _judge(self, echo: Assign | None) -> int | None:
@@ -182,16 +202,20 @@ class Aggregator:
     def _give_up_slot(self, entry: Entry) -> None:
         """End a slot without a close; a sync cohort may ask for one more in its place."""
         lost_member = entry.holds_slot and entry.cycle == self.cycle
-        self.quota += lost_member and self.rules.lost_is_replaced
+        if lost_member and self.rules.lost_is_replaced:
+            self.quota += 1
         entry.holds_slot, entry.abandon = False, None
 
     def _void(self, entry: Entry) -> None:
         assert entry.row is not None
-        self._note("voided", entry.assign.id)
+        self._record("voided", entry.assign.id)
         self.inbox.void(entry.row)
         self._close_row(entry)
         self._give_up_slot(entry)
         del self.ledger[entry.assign.id]
+
+    def _unfinished(self, node: str) -> list[Entry]:
+        return [entry for entry in self.ledger.values() if entry.assign.node == node]
 
     def _in_flight(self) -> int:
         return sum(entry.holds_slot for entry in self.ledger.values())
@@ -212,16 +236,16 @@ class Aggregator:
         self.goal = condition.sample("K", condition.goals, self.cycle)
         if self.rules.goal_is_clamped:
             self.goal = max(1, min(self.goal, self.concurrency))
-        self.quota = self.concurrency  # what a sync cycle may still dispatch
-        self.releases = 0
+        self.quota, self.taken = self.concurrency, 0
 
     def _close_cycle(self) -> None:
         cohort, self.accepted = self.accepted[: self.goal], self.accepted[self.goal :]
         for upload in cohort:
             del self.ledger[upload.entry.assign.id]
+        self.counts["carried"] += len(self.accepted)
         self.bin += cohort
         self.cycle += 1
-        self._note("closed", self.cycle, tuple((u.echo.node, u.staleness) for u in cohort))
+        self._record("closed", self.cycle, tuple((u.echo.id, u.staleness) for u in cohort))
         reason = self._commit_reason()
         if reason is None:
             self.progress = self.progress.kept()
@@ -245,7 +269,7 @@ class Aggregator:
         return derive(self.condition.seed, "variance", pool) % 1000 // len(pool)
 
     def _commit(self, reason: str) -> None:
-        self._note("committed", reason, len(self.bin), *self.progress)
+        self._record("committed", reason, len(self.bin), *self.progress)
         self.bin = []
         self.progress = self.progress.committed(self.condition.bins)
         version = self.progress.version
@@ -263,9 +287,9 @@ class Aggregator:
 
     def _refill(self) -> None:
         stamp = self._cause()
-        while self._in_flight() < self.concurrency and not (self.condition.sync and self.quota < 1):
+        while self._wants_more():
             free = sorted(self.roster - self._busy())
-            candidates = [n for n in free if self._believed(n, stamp) and not self._is_lost(n, stamp)]
+            candidates = [node for node in free if self._can_be_chosen(node, stamp)]
             if not candidates:
                 self._await_belief(free, stamp)
                 return
@@ -273,10 +297,17 @@ class Aggregator:
             pick = derive(self.condition.seed, "select", self.picks) % len(candidates)
             self._dispatch(candidates[pick], stamp)
 
+    def _wants_more(self) -> bool:
+        cohort_is_out = self.condition.sync and self.quota == 0
+        return self._in_flight() < self.concurrency and not cohort_is_out
+
     def _busy(self) -> set[str]:
         """Nodes with something unfinished. An accept is: a trainer counts once per cycle."""
         owed = self.rules.owed_is_busy
         return {e.assign.node for e in self.ledger.values() if owed or e.holds_slot or not e.row}
+
+    def _can_be_chosen(self, node: str, stamp: int) -> bool:
+        return self._believed(node, stamp) and not self._is_lost(node, stamp)
 
     def _believed(self, node: str, stamp: int) -> bool:
         if self.rules.belief_is_pure or self.condition.awareness is not Awareness.NOTIFIED:
@@ -290,9 +321,7 @@ class Aggregator:
         return self.rules.never_is_refused and self._due(node, stamp) == NEVER
 
     def _dispatch(self, node: str, stamp: int) -> None:
-        self.counts["second dispatch"] += any(
-            e.assign.node == node and e.row is not None for e in self.ledger.values()
-        )
+        self.counts["second dispatch"] += any(entry.row for entry in self._unfinished(node))
         assign = Assign(self._next_id(), node, stamp, self._due(node, stamp), self.progress)
         row = Row(assign.due, Rank.UPDATE, node, assign.id)
         entry = Entry(assign, self.cycle, row.name)
@@ -301,7 +330,7 @@ class Aggregator:
         self.inbox.expect(row)
         if self.condition.abandon is not None:
             entry.abandon = self._own_timer(stamp + self.condition.abandon).name
-        self._note("dispatched", assign)
+        self._record("dispatched", assign)
         self.effects.append(Send(assign))
 
     def _await_belief(self, free: list[str], stamp: int) -> None:
@@ -329,27 +358,26 @@ class Aggregator:
         """Cannot advance: nothing is to come, or too many releases have closed no cycle."""
         if all(name.rank is Rank.STOP for name in self.inbox.rows):
             self._stop("cannot advance")
-        elif self.releases > 10 * self.concurrency:
+        elif self.taken > 10 * self.concurrency:
             self._stop("nothing accepted")
 
     def why_not(self) -> dict[str, str]:
         """The table that goes with a stall: each node, and why it can't be chosen."""
-        stamp, busy = self._cause(), self._busy()
-        return {node: self._why_not(node, stamp, busy) for node in sorted(self.condition.delay)}
+        return {node: self._why_not(node, self._cause()) for node in sorted(self.condition.delay)}
 
-    def _why_not(self, node: str, stamp: int, busy: set[str]) -> str:
+    def _why_not(self, node: str, stamp: int) -> str:
         if node not in self.roster:
             return "not present"
-        if node in busy:
-            return "unfinished"
+        for entry in self._unfinished(node):
+            return f"its update is due at {entry.assign.due}" if entry.row else "accepted, its cycle is open"
         if self._is_lost(node, stamp):
             return "away for good"
         return "selectable" if self._believed(node, stamp) else "away"
 
     def _stop(self, reason: str) -> None:
         self.stopped = reason
-        self._note("stopped", reason)
+        self._record("stopped", reason)
 
-    def _note(self, what: str, *details: object) -> None:
+    def _record(self, what: str, *details: object) -> None:
         self.counts[what] += 1
-        self.log.append((self.frontier, what, *details))
+        self.log.append(Line(self.frontier, what, details))

@@ -17,6 +17,9 @@ beyond K; a sync loop may dispatch C assigns in a cycle, one more for each membe
 
 Each rule is a field of `Rules`, and `test_inbox_model.py` shows what goes wrong without it. Time is
 integer milliseconds. The machine sees `now` and never decides by it, unless a rule is dropped.
+
+Here are the rules, the vocabulary and the inbox; `inbox_machine.py` is the aggregator around it, and
+`inbox_worlds.py` the two worlds that try it.
 """
 
 from __future__ import annotations
@@ -221,7 +224,7 @@ class Condition:
     eval_time: int
     eval_blocks: bool
     commits: int
-    budget: int
+    budget: int | None
     bins: int = 4
 
     def __post_init__(self) -> None:
