@@ -128,21 +128,23 @@ DISAGREES = (
 )
 
 
-def self_check(objective: Objective, theta: Vector, tolerance: float = 0.05) -> float:
-    """Compare jvp with central difference and backprop on one probe, a little off theta; returns d.
+def self_check(objective: Objective, theta: Vector, estimator: Estimator, tolerance: float = 0.05) -> float:
+    """Compare the estimator's slope with the other two on one probe, a little off theta; returns backprop's.
 
-    Off theta, because at a head of zeros no slope of the layers below can be seen. Raises ArithmeticError, with cause
-    and remedy, when the tangent is missing or two of the three differ by more than tolerance x their spread, ||g||.
+    Off theta, because at a head of zeros no slope of the layers below can be seen. Forward mode is looked at only if it
+    is what the estimator uses. Raises ArithmeticError, with cause and remedy, when its tangent is missing, or when a slope
+    differs from backprop's by more than tolerance x the slope's standard deviation over probes, ||g||.
     """
     away = direction(derive(0, "self-check", "away"), 0, theta.size, "sphere") * (0.5 / sqrt(theta.size))
     probe = direction(derive(0, "self-check", "probe"), 0, theta.size, "sphere")[None]
     there = (theta + away).astype(theta.dtype)
-    exact = float(forward_ad(objective, there, probe).d[0])
-    nearby = float(central_difference(objective, there, probe, step_size("auto", theta.size)).d[0])
-    gradient = objective.gradient(there)[1]
-    back = float(np.add.reduce(gradient.astype(np.float64) * probe[0]))
-    room = tolerance * max(norm(gradient), 1e-12)
-    for name, other in (("central difference", nearby), ("backprop", back)):
-        if not abs(exact - other) <= room:
-            raise ArithmeticError(DISAGREES.format(first="forward-mode", second=name, a=exact, b=other, room=room))
-    return exact
+    gradient = objective.gradient(there)[1].astype(np.float64)
+    back = float(np.add.reduce(gradient * probe[0]))
+    slopes = {"central difference": central_difference(objective, there, probe, step_size("auto", theta.size))}
+    if estimator.type == "forward_ad":
+        slopes["forward mode"] = forward_ad(objective, there, probe)
+    room = tolerance * norm(gradient)
+    for name, found in slopes.items():
+        if not abs(found.d[0] - back) <= room:
+            raise ArithmeticError(DISAGREES.format(first=name, second="backprop", a=found.d[0], b=back, room=room))
+    return back

@@ -81,7 +81,9 @@ class ToyLearner:
         parts = deal(condition.partition.type, self._y, condition.trainers, condition.partition.alpha, derive(condition.seed, "toy"))
         self._parts = dict(zip(condition.nodes, parts, strict=True))
         self._facts = self._find_facts()
-        self_check(self._of("check", self._parts[condition.nodes[0]][: condition.batch_size]), vector(self._facts.init))
+        self_check(
+            self._of("check", self._parts[condition.nodes[0]][: condition.batch_size]), vector(self._facts.init), condition.estimator
+        )
 
     @property
     def facts(self) -> Facts:

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -45,7 +46,7 @@ class Columns:
     def texts(self) -> list[str]:
         """All texts, in order."""
         raw, offsets = (self.folder / "texts.bin").read_bytes(), np.load(self.folder / "offsets.npy")
-        return [raw[start:stop].decode() for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+        return [raw[start:stop].decode() for start, stop in pairwise(offsets)]
 
     def token_ids(self, name: str, tokenize: Tokenize) -> NDArray[np.int32]:
         """Ids and mask (2, n, tokens), mapped; made by `tokenize` and kept under `name` the first time."""
