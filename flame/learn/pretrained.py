@@ -57,7 +57,7 @@ class Pretrained:
         """The encoder, float32, in evaluation mode, nothing trainable. Raises ConfigError when it can't be loaded."""
         import torch
         from transformers import AutoModel
-        from transformers.utils 
+        from transformers.utils import logging
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         extra = {"add_pooling_layer": False} if self.config.get("model_type") in ("bert", "roberta", "xlm-roberta", "albert") else {}
