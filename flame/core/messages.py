@@ -87,11 +87,15 @@ class Presence:
 
 @dataclass(slots=True)
 class Heartbeat:
-    """The main loop of a worker is alive; `busy`: the jobs that it runs, as (node, id) texts."""
+    """The main loop of a worker is alive.
+
+    busy: ids of the assigns that it works on or holds. computing_ns: how long the running compute takes so far.
+    """
 
     worker: str
     incarnation: str
-    busy: list[str]
+    busy: list[int]
+    computing_ns: int
     kind: Literal["heartbeat"] = "heartbeat"
 
 

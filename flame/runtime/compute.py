@@ -5,13 +5,16 @@ torch with one thread, in both worlds. A failure is tried once more; the second 
 
   Inline  runs a task when its result is asked for, in the caller's thread (debugging, surrogate)
   Pool    runs tasks ahead of the virtual clock in processes of its own
+  Beside  runs tasks one after another beside a main loop, earliest due first (real)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from multiprocessing import get_context
-from time import perf_counter
+from threading import Condition, Thread
+from time import monotonic_ns, perf_counter
 from typing import Protocol
 
 from flame.core.tasks import Result, Task
@@ -138,3 +141,58 @@ def _settle(make: Callable[[], Learner]) -> None:
 
 def _work(task: Task) -> Finished:
     return attempt(_settled[0], task)
+
+
+@dataclass(slots=True)
+class Computed:
+    """A task of a `Beside` has ended. Instants are monotonic ns."""
+
+    job: Hashable
+    finished: Finished
+    started_at: int
+    ended_at: int
+
+
+class Beside:
+    """One thread that runs tasks, earliest due first, and hands each end to `done`."""
+
+    def __init__(self, learner: Learner, done: Callable[[Computed], None]) -> None:
+        self._learner, self._done = learner, done
+        self._waiting: list[tuple[int, int, Hashable, Task]] = []
+        self._changed = Condition()
+        self._serial = 0
+        self._closed = False
+        self._computing_since: int | None = None
+        self._thread = Thread(target=self._run, name="compute", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Hashable, task: Task, due: int) -> None:
+        """Take a task; `due` orders it among those that wait."""
+        with self._changed:
+            heappush(self._waiting, (due, self._serial, job, task))
+            self._serial += 1
+            self._changed.notify()
+
+    def computing(self) -> int:
+        """How long the running task has taken so far, in ns; 0 when none runs."""
+        since = self._computing_since
+        return 0 if since is None else monotonic_ns() - since
+
+    def close(self) -> None:
+        """Start nothing more. A task that runs is not waited for: nobody wants its result."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                _, _, job, task = heappop(self._waiting)
+            started = self._computing_since = monotonic_ns()
+            finished = attempt(self._learner, task)
+            self._computing_since = None
+            self._done(Computed(job, finished, started, monotonic_ns()))

@@ -25,7 +25,7 @@ from flame.runtime import codec
 from flame.runtime.compute import Executor, Ticket
 from flame.runtime.journal import Blank, Journal
 from flame.runtime.observe import comm_record
-from flame.telemetry.records import AggRound, TrainerRound
+from flame.telemetry.records import AggEval, AggRound, TrainerRound
 from flame.telemetry.writer import Sink
 
 CEILING_CHECK = 256
@@ -46,8 +46,8 @@ class Outcome:
 class Watcher(Protocol):
     """Who is told of the progress, and may ask for a stop."""
 
-    def saw(self, now: int, record: AggRound) -> None:
-        """A cycle has closed."""
+    def saw(self, now: int, record: AggRound | AggEval) -> None:
+        """A cycle has closed, or an evaluation was released."""
         ...
 
     def stop_asked(self) -> StopAsked | None:
@@ -80,7 +80,7 @@ class Simulation:
         self._counts_bytes = sink.takes("full")
         self._ended: Stop | None = None
         self._started = 0.0
-        self._measured: dict[tuple[str, int], float] = {}
+        self._compute_s = 0.0
 
     def run(self) -> Outcome:
         """Simulate to the end. Raises IllegalEvent, with step and time, where a machine got what it can't take."""
@@ -142,7 +142,7 @@ class Simulation:
 
     def _answer(self, node: str, job: int, ticket: Ticket) -> Event:
         finished = ticket.wait()
-        self._measured[node, job] = finished.seconds
+        self._compute_s = finished.seconds
         if finished.result is None:
             return ComputeFailed(job, finished.error or "no result")
         return ComputeDone(job, finished.result)
@@ -153,14 +153,21 @@ class Simulation:
         self._serial += 1
 
     def _write(self, node: str, record: Any) -> None:
+        if not self._sink.takes(record.level):
+            return
         if isinstance(record, AggRound):
             record = replace(record, vclock_ns=self._now, wall_s=perf_counter() - self._started)
-            if self._watcher is not None:
-                self._watcher.saw(self._now, record)
+            self._saw(record)
+        elif isinstance(record, AggEval):
+            self._saw(record)
         elif isinstance(record, TrainerRound):
-            record = replace(record, phases={"compute": self._measured.pop((node, record.id), 0.0)})
+            record = replace(record, phases={"compute": self._compute_s})
         stamp = self._aggregator.inbox.frontier if node == AGGREGATOR else None
         self._sink.write(node, self._now, stamp, record)
+
+    def _saw(self, record: AggRound | AggEval) -> None:
+        if self._watcher is not None:
+            self._watcher.saw(self._now, record)
 
 
 def located(error: IllegalEvent, seq: int, now: int, clock: str) -> IllegalEvent:

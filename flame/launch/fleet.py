@@ -1,0 +1,126 @@
+"""The processes of one real run: started from a fork server, restarted, and torn down to the last.
+
+One process group per run. The fork server has torch loaded, so ten trainers are up in seconds and
+share its pages. Teardown is TERM, a grace, KILL, and a look whether anything is left.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from time import monotonic, sleep
+from typing import Any
+
+from flame.core.messages import AGGREGATOR
+from flame.launch.processes import Spec, aggregator_main, worker_main
+
+PRELOAD = ["torch", "numpy", "flame.launch.processes", "flame.learn.toy"]
+GRACE_S = 3.0
+
+
+@dataclass(slots=True)
+class Child:
+    """One process. respawns: how often it was started again."""
+
+    name: str
+    nodes: list[str]
+    process: ForkServerProcess
+    pipe: Connection
+    respawns: int = 0
+    ready: bool = False
+
+    def tell(self, order: Any) -> None:
+        """Send an order; a dead child doesn't hear it."""
+        try:
+            self.pipe.send(order)
+        except OSError:
+            return
+
+
+def deal(nodes: tuple[str, ...], workers: int) -> list[list[str]]:
+    """Nodes dealt to workers in turn, none of them empty."""
+    return [list(nodes[first::workers]) for first in range(min(workers, len(nodes)))]
+
+
+class Fleet:
+    """The aggregator and the workers of one run."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._context = get_context("forkserver")
+        self._context.set_forkserver_preload([*PRELOAD, *(["transformers"] if spec.condition.task == "text" else [])])
+        self._spec = spec
+        self.children: dict[str, Child] = {}
+
+    def start(self) -> None:
+        """Start everybody."""
+        self._start(AGGREGATOR, [AGGREGATOR], aggregator_main, ())
+        for number, nodes in enumerate(deal(self._spec.condition.nodes, self._spec.world.workers)):
+            self._start_worker(f"w{number}", nodes, 0)
+
+    def restart(self, child: Child) -> None:
+        """Start a worker again that has died."""
+        child.pipe.close()
+        self._start_worker(child.name, child.nodes, child.respawns + 1)
+
+    def _start_worker(self, name: str, nodes: list[str], respawn: int) -> None:
+        self._start(name, nodes, worker_main, (name, respawn, nodes))
+        self.children[name].respawns = respawn
+
+    def _start(self, name: str, nodes: list[str], main: Callable[..., None], args: tuple[Any, ...]) -> None:
+        mine, theirs = self._context.Pipe()
+        process = self._context.Process(target=main, args=(self._spec, *args, theirs), name=name, daemon=True)
+        process.start()
+        theirs.close()
+        if self._spec.group == 0 and process.pid is not None:
+            self._spec = replace(self._spec, group=process.pid)
+        self.children[name] = Child(name, nodes, process, mine)
+
+    @property
+    def group(self) -> int:
+        """The process group of the run."""
+        return self._spec.group
+
+    def kill(self, name: str) -> None:
+        """Kill one child now."""
+        self.children[name].process.kill()
+
+    def join(self, names: list[str], patience: float) -> list[str]:
+        """Wait for these to end; who is left after `patience` seconds."""
+        until = monotonic() + patience
+        for name in names:
+            self.children[name].process.join(max(0.0, until - monotonic()))
+        return [name for name in names if self.children[name].process.is_alive()]
+
+    def tear_down(self) -> None:
+        """TERM, grace, KILL; then nothing of the group is left."""
+        names = list(self.children)
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            if not self.join(names, 0.0) and not self._group_alive():
+                break
+            self._signal_group(signum)
+            self.join(names, GRACE_S)
+        for child in self.children.values():
+            child.pipe.close()
+        self._wait_gone()
+
+    def _wait_gone(self) -> None:
+        until = monotonic() + GRACE_S
+        while self._group_alive() and monotonic() < until:
+            sleep(0.02)
+
+    def _group_alive(self) -> bool:
+        try:
+            os.killpg(self._spec.group, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return self._spec.group != 0
+
+    def _signal_group(self, signum: int) -> None:
+        try:
+            if self._spec.group:
+                os.killpg(self._spec.group, signum)
+        except ProcessLookupError:
+            return

@@ -1,0 +1,175 @@
+"""One run, from its condition to its directory: the same steps for both worlds, and the two ends that differ.
+
+`flame.run(condition, "sim")` needs no broker. A run directory exists only for what has started.
+"""
+
+import gc
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from flame.config.condition import Condition
+from flame.config.devices import profiles
+from flame.config.world import World
+from flame.core.events import StopAsked
+from flame.launch.ui import Quiet, Ui
+from flame.learn.learner import Learner, build
+from flame.roles.aggregator import Aggregator
+from flame.roles.trainer import Trainer
+from flame.runtime.books import Verdict, open_books, verdict_of, write_aside, write_condition, write_verdict
+from flame.runtime.compute import Executor, Inline, Pool
+from flame.runtime.sim import Simulation
+from flame.telemetry.records import AggEval, AggRound, StepTiming
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended: where it is and how it went."""
+
+    path: Path
+    verdict: str
+    reason: str
+    cycles: int
+    commits: int
+    accepts: int
+    wall_s: float
+    virtual_s: float
+    sim_rate: float | None
+
+    @cached_property
+    def _telemetry(self) -> Any:
+        from flame.telemetry.reader import Telemetry
+
+        return Telemetry(self.path / "telemetry")
+
+    def frame(self, kind: str) -> Any:
+        """The telemetry records of one kind, such as `agg_round`, as a polars frame."""
+        return self._telemetry.frame(kind)
+
+
+def run(
+    condition: Condition, world: World | str = "sim", *, run_set: str = "custom", runs: Path | str = "runs", ui: Ui | None = None
+) -> Run:
+    """Run `condition` in one world, and return when it has ended.
+
+    Raises ConfigError when data or model is missing, before a directory is made. A run that ends badly
+    doesn't raise: its verdict says so.
+    """
+    world = World.model_validate({"kind": world}) if isinstance(world, str) else world
+    ui = ui or Quiet()
+    learner = build(condition, prefix_cache=world.prefix_cache)
+    learner.warm()
+    path = make_directory(Path(runs), run_set, condition, world)
+    ui.started(path.name, world.kind)
+    verdict = _simulate(path, condition, world, learner, ui) if world.kind == "sim" else _run_for_real(path, condition, world, ui)
+    ui.ended(verdict.verdict, verdict.reason)
+    return Run(path, *(getattr(verdict, name) for name in Verdict.__dataclass_fields__))
+
+
+def make_directory(runs: Path, run_set: str, condition: Condition, world: World) -> Path:
+    """A new run directory with its condition and the launcher's pid."""
+    rest = f"{run_set.replace('_', '-')}_{condition.baseline}_n{condition.trainers}_s{condition.seed}_{world.kind}"
+    while True:
+        path = runs / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z_{rest}"
+        try:
+            path.mkdir(parents=True)
+            break
+        except FileExistsError:
+            continue
+    write_condition(path, condition, world)
+    write_aside(path / "launcher.json", {"pid": os.getpid()})
+    return path
+
+
+# ---- simulated
+
+
+def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui) -> Verdict:
+    facts, devices = learner.facts, profiles(condition)
+    books = open_books(path, "sim", "1", condition, world, facts, ["aggregator", *condition.nodes])
+    executor: Executor = Pool(partial(build, condition, prefix_cache=world.prefix_cache), world.pool) if world.pool else Inline(learner)
+    aggregator = Aggregator(condition, facts.init, facts.bins)
+    trainers = {node: Trainer(condition, profile) for node, profile in devices.items()}
+    watcher = _Watcher(ui, condition.stop.wall_s)
+    simulation = Simulation(
+        aggregator, trainers, executor, books.journal, books.sink, watcher=watcher, wire_roundtrip=world.wire == "roundtrip"
+    )
+    gc.freeze()
+    try:
+        outcome = simulation.run()
+        verdict = verdict_of(aggregator, outcome.verdict, outcome.reason, outcome.wall_s)
+        books.sink.write("aggregator", outcome.now, None, StepTiming("loop", outcome.wall_s, executor.counts()))
+    except Exception as error:  # the run is over, its directory must say why
+        write_verdict(path, Verdict("CRASH", f"{type(error).__name__}: {error}"))
+        raise
+    finally:
+        gc.unfreeze()
+        executor.close()
+        books.close()
+    write_verdict(path, verdict)
+    return verdict
+
+
+class _Watcher:
+    """Between a simulation and the person: progress out, Ctrl-C and the ceiling of wall time in."""
+
+    def __init__(self, ui: Ui, wall_s: float | None) -> None:
+        self._ui = ui
+        self._ceiling = monotonic() + wall_s if wall_s is not None else None
+
+    def saw(self, now: int, record: AggRound | AggEval) -> None:
+        """A cycle has closed, or an evaluation was released."""
+        if isinstance(record, AggEval):
+            self._ui.scored(record.accuracy, record.loss)
+        else:
+            at = record.at
+            self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight)
+
+    def stop_asked(self) -> StopAsked | None:
+        """The ceiling, once."""
+        if self._ceiling is not None and monotonic() > self._ceiling:
+            self._ceiling = None
+            return StopAsked("the ceiling of wall time was reached", "WALL_CEILING")
+        return None
+
+
+# ---- for real
+
+
+def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui) -> Verdict:
+    from flame.launch.fleet import Fleet
+    from flame.launch.processes import Spec
+    from flame.launch.watch import Watch
+    from flame.runtime.broker import open_broker
+
+    broker = open_broker(world.broker, path / "broker", condition.limits, None)
+    fleet: Fleet | None = None
+    try:
+        broker.start(condition.limits.ready_wait_s)
+        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0))
+        fleet.start()
+        write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
+        verdict, reason = Watch(fleet, broker, path, condition.limits.respawns, condition.stop.wall_s, ui).until_end()
+    finally:
+        if fleet is not None:
+            fleet.tear_down()
+        broker.stop()
+    return _read_verdict(path, verdict, reason)
+
+
+def _read_verdict(path: Path, verdict: str, reason: str) -> Verdict:
+    """What the aggregator wrote; if it couldn't, what was seen from outside."""
+    import orjson
+
+    file = path / "verdict.json"
+    if file.exists():
+        return Verdict(**orjson.loads(file.read_bytes()))
+    seen = Verdict(verdict, reason)
+    write_verdict(path, seen)
+    return seen
+
+

@@ -1,0 +1,267 @@
+"""The real world: one process, its machines, a mailbox, a wall clock.
+
+One loop does everything that touches a machine. Other threads (the MQTT client's, the computing one,
+the launcher's pipe) put what they have into the mailbox and do nothing else. The loop sleeps until
+the mailbox has something or the earliest deadline has come.
+
+`now` is ns since `ready`. The aggregator's clock starts there; a worker's is set by its first assign,
+which carries the sender's `now`: the error is one leg, and it never piles up.
+
+What is particular to the aggregator's process or to a worker's is its `Side`: presence, delivery,
+heartbeats. The driver knows neither.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from queue import Empty, SimpleQueue
+from time import monotonic_ns
+from typing import Any, Protocol
+
+from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTimer, Stop
+from flame.core.events import ComputeDone, ComputeFailed, Event, TimerFired, TimerKey
+from flame.core.machine import IllegalEvent, Machine
+from flame.core.messages import Message
+from flame.core.time import in_seconds
+from flame.runtime import codec
+from flame.runtime.compute import Beside, Computed
+from flame.runtime.control import Order
+from flame.runtime.journal import Blank, Journal
+from flame.runtime.mqtt import Connected, Disconnected, Inbound, MqttTransport, Raw, Refused
+from flame.runtime.observe import comm_record
+from flame.runtime.sim import located
+from flame.telemetry.records import Fault, TrainerRound
+from flame.telemetry.writer import Sink
+
+
+class Side(Protocol):
+    """What an aggregator's process and a worker's do differently."""
+
+    def begin(self, driver: "Driver") -> None:
+        """The transport is connected; the loop is about to start."""
+        ...
+
+    def received(self, driver: "Driver", inbound: Inbound) -> None:
+        """Something arrived whole."""
+        ...
+
+    def connected(self, driver: "Driver", again: bool) -> None:
+        """The connection is up; `again`: it was lost before."""
+        ...
+
+    def ordered(self, driver: "Driver", order: Order) -> None:
+        """The launcher wants something."""
+        ...
+
+    def beat(self, driver: "Driver") -> None:
+        """`heartbeat_s` have passed."""
+        ...
+
+    def outgoing(self, driver: "Driver", src: str, to: str, msg: Message) -> list[Message]:
+        """What to send for a role's message."""
+        ...
+
+    def stepped(self, driver: "Driver", node: str, machine: Machine) -> None:
+        """A machine has stepped."""
+        ...
+
+    def fill(self, driver: "Driver", record: Any) -> Any:
+        """The record with what was measured."""
+        ...
+
+    def stopped(self, driver: "Driver", node: str, stop: Stop) -> None:
+        """A machine is done."""
+        ...
+
+
+@dataclass(slots=True)
+class Job:
+    """A compute that is out. Instants are monotonic ns."""
+
+    node: str
+    id: int
+    not_before: int
+    submitted: int
+    measured: Computed | None = None
+
+
+class Driver:
+    """Runs the machines of one process until its side ends it."""
+
+    def __init__(
+        self,
+        machines: dict[str, Machine],
+        side: Side,
+        transport: MqttTransport,
+        mailbox: "SimpleQueue[Any]",
+        compute: Beside,
+        journal: Journal | Blank,
+        sink: Sink,
+        heartbeat: int,
+    ) -> None:
+        self.machines, self.side, self.transport, self.sink = machines, side, transport, sink
+        self.journal, self.compute = journal, compute
+        self.ended: Stop | None = None
+        self.origin: int | None = None
+        self.waited = 0
+        self._mailbox, self._heartbeat = mailbox, heartbeat
+        self._deadlines: list[tuple[int, int, Callable[[], None]]] = []
+        self._cancelled: set[TimerKey] = set()
+        self._serial = 0
+        self._jobs: dict[tuple[str, int], Job] = {}
+
+    @property
+    def now(self) -> int:
+        """ns since ready; 0 before."""
+        return 0 if self.origin is None else monotonic_ns() - self.origin
+
+    # ---- the loop
+
+    def run(self) -> Stop:
+        """Serve until `end` is called."""
+        self.side.begin(self)
+        self._beat()
+        while self.ended is None:
+            self._serve(self._wait())
+            self._fire()
+        return self.ended
+
+    def end(self, stop: Stop) -> None:
+        """Leave the loop after what is being done."""
+        self.ended = self.ended or stop
+
+    def after(self, delay: int, call: Callable[[], None]) -> None:
+        """Call `call` in the loop, `delay` ns from now or later."""
+        self._at(monotonic_ns() + delay, call)
+
+    def _at(self, instant: int, call: Callable[[], None]) -> None:
+        heappush(self._deadlines, (instant, self._serial, call))
+        self._serial += 1
+
+    def _wait(self) -> Any:
+        started = monotonic_ns()
+        pause = max(0, self._deadlines[0][0] - started) if self._deadlines else self._heartbeat
+        try:
+            return self._mailbox.get(timeout=in_seconds(pause))
+        except Empty:
+            return None
+        finally:
+            self.waited += monotonic_ns() - started
+
+    def _fire(self) -> None:
+        while self._deadlines and self._deadlines[0][0] <= monotonic_ns() and self.ended is None:
+            heappop(self._deadlines)[2]()
+
+    def _beat(self) -> None:
+        self.side.beat(self)
+        self.after(self._heartbeat, self._beat)
+
+    def _serve(self, item: Any) -> None:
+        match item:
+            case None:
+                pass
+            case Raw():
+                self._open(item)
+            case Computed():
+                self._computed(item)
+            case Connected(again=again):
+                self.side.connected(self, again)
+            case Disconnected(why=why):
+                self.note(Fault("disconnected", "", why))
+            case _:
+                self.side.ordered(self, item)
+
+    def _open(self, raw: Raw) -> None:
+        opened = self.transport.open(raw)
+        if isinstance(opened, Refused):
+            self.note(Fault("refused", "", opened.why))
+        elif opened is not None:
+            self.side.received(self, opened)
+
+    # ---- machines
+
+    def deliver(self, node: str, event: Event) -> None:
+        """Step a machine and carry out its effects, the journal first."""
+        machine, now = self.machines[node], self.now
+        try:
+            effects = machine.step(now, event)
+        except IllegalEvent as error:
+            raise located(error, self.journal.seq, now, "wall") from None
+        self.journal.append(node, now, event, machine.released, effects)
+        self.side.stepped(self, node, machine)
+        for effect in effects:
+            self._do(node, effect)
+
+    def _do(self, node: str, effect: Effect) -> None:
+        match effect:
+            case Emit(record=record):
+                self._write(node, record)
+            case Send(to=to, msg=msg):
+                for number, each in enumerate(messages := self.side.outgoing(self, node, to, msg)):
+                    self.post(node, to, each, again=number < len(messages) - 1)
+            case Compute(job=job, task=task, not_before=not_before):
+                self._jobs[node, job] = Job(node, job, not_before + (self.origin or 0), monotonic_ns())
+                self.compute.submit((node, job), task, not_before)
+            case SetTimer(key=key, at=at):
+                self._at(at + (self.origin or 0), lambda: self._timer(node, key))
+            case CancelTimer(key=key):
+                self._cancelled.add(key)
+            case Stop():
+                self.side.stopped(self, node, effect)
+
+    def _timer(self, node: str, key: TimerKey) -> None:
+        if key in self._cancelled:
+            self._cancelled.discard(key)
+        else:
+            self.deliver(node, TimerFired(key))
+
+    def _computed(self, done: Computed) -> None:
+        """Hold a result until its `not_before`."""
+        node, id = done.job  # type: ignore[misc]
+        job = self._jobs[node, id]
+        job.measured = done
+        if done.ended_at >= job.not_before:
+            self._answer(job)
+        else:
+            self._at(job.not_before, lambda: self._answer(job))
+
+    def _answer(self, job: Job) -> None:
+        done = job.measured
+        assert done is not None
+        if done.finished.result is None:
+            self.deliver(job.node, ComputeFailed(job.id, done.finished.error or "no result"))
+        else:
+            self.deliver(job.node, ComputeDone(job.id, done.finished.result, overrun=done.ended_at > job.not_before))
+        del self._jobs[job.node, job.id]
+
+    # ---- out
+
+    def post(self, src: str, to: str, msg: Message, *, again: bool = False) -> None:
+        """Send one message. again: the session layer repeats it, so it doesn't count."""
+        job = self._jobs.get((src, getattr(msg, "id", -1)))
+        measured = {"compute_s": job.measured.finished.seconds} if job is not None and job.measured else None
+        self.transport.send(to, src, codec.encode(msg), measured)
+        record = comm_record(src, to, msg)
+        if record is not None:
+            self.note(replace(record, payload="resend") if again else record, node=src)
+
+    def note(self, record: Any, *, node: str | None = None) -> None:
+        """Write a record that the driver makes."""
+        self.sink.write(node or next(iter(self.machines)), self.now, None, record)
+
+    def _write(self, node: str, record: Any) -> None:
+        if isinstance(record, TrainerRound):
+            record = replace(record, phases=self._phases(self._jobs[node, record.id]))
+        else:
+            record = self.side.fill(self, record)
+        self.sink.write(node, self.now, getattr(getattr(self.machines[node], "inbox", None), "frontier", None), record)
+
+    def _phases(self, job: Job) -> dict[str, float]:
+        """Seconds from the assign's receipt to the update: they add up."""
+        done = job.measured
+        assert done is not None
+        instants = (job.submitted, done.started_at, done.ended_at, monotonic_ns())
+        return {
+            name: in_seconds(after - before)
+            for name, before, after in zip(("queue", "compute", "hold"), instants, instants[1:], strict=False)
+        }
