@@ -40,7 +40,10 @@ FINISH_WAIT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a child needs to know. run: its directory. group: the process group to join, 0 to found it."""
+    """What a child needs to know. run: its directory. group: the process group to join, 0 to found it.
+
+    code: digest of the library as the launcher has it; its children are forked from the same.
+    """
 
     run: Path
     condition: Condition
@@ -48,6 +51,7 @@ class Spec:
     host: str
     port: int
     group: int
+    code: str
 
 
 def aggregator_main(spec: Spec, pipe: Connection) -> None:
@@ -58,7 +62,7 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
         facts = learner.facts
         books = open_books(spec.run, AGGREGATOR, "1", condition, spec.world, facts, [AGGREGATOR])
         aggregator = Aggregator(condition, facts.init, facts.bins)
-        side = AggregatorSide(aggregator, presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0), facts), child.report)
+        side = AggregatorSide(aggregator, presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0), facts, spec.code), child.report)
         transport = _transport(spec, AGGREGATOR, "1", [AGGREGATOR], child.mailbox, listens=True)
         compute = Beside(learner, child.mailbox.put)
         driver = Driver({AGGREGATOR: aggregator}, side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition))
@@ -78,7 +82,7 @@ def worker_main(spec: Spec, name: str, respawn: int, nodes: list[str], pipe: Con
         facts = learner.facts
         books = open_books(spec.run, name, str(respawn), condition, spec.world, facts, nodes)
         devices = profiles(condition)
-        side = WorkerSide(name, incarnation, [presence(node, incarnation, devices[node], facts) for node in nodes], child.report)
+        side = WorkerSide(name, incarnation, [presence(node, incarnation, devices[node], facts, spec.code) for node in nodes], child.report)
         transport = _transport(spec, name, incarnation, nodes, child.mailbox, listens=False)
         compute = Beside(learner, child.mailbox.put)
         trainers = {node: Trainer(condition, devices[node]) for node in nodes}

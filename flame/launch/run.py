@@ -20,7 +20,7 @@ from flame.launch.ui import Quiet, Ui
 from flame.learn.learner import Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.books import Verdict, open_books, verdict_of, write_aside, write_condition, write_verdict
+from flame.runtime.books import Verdict, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
 from flame.runtime.compute import Executor, Inline, Pool
 from flame.runtime.sim import Simulation
 from flame.telemetry.records import AggEval, AggRound, StepTiming
@@ -150,7 +150,7 @@ def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui) -> Ver
     fleet: Fleet | None = None
     try:
         broker.start(condition.limits.ready_wait_s)
-        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0))
+        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest()))
         fleet.start()
         write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
         verdict, reason = Watch(fleet, broker, path, condition.limits.respawns, condition.stop.wall_s, ui).until_end()

@@ -68,9 +68,9 @@ def _meta(condition: Condition, world: World, facts: Facts, nodes: list[str]) ->
     )  # fmt: skip
 
 
-def presence(node: str, incarnation: str, profile: Profile, facts: Facts) -> Presence:
+def presence(node: str, incarnation: str, profile: Profile, facts: Facts, code: str) -> Presence:
     """What `node` says of itself; the digests must be the aggregator's."""
-    return Presence(node, incarnation, profile, facts.init.digest, data_digest(facts), code_digest())
+    return Presence(node, incarnation, profile, facts.init.digest, data_digest(facts), code)
 
 
 def data_digest(facts: Facts) -> str:
