@@ -128,7 +128,7 @@ DISAGREES = (
 )
 
 
-def self_check(objective: Objective, theta: Vector, estimator: Estimator, tolerance: float = 0.05) -> float:
+def self_check(objective: Objective, theta: Vector, estimator: Estimator, tolerance: float = 0.01) -> float:
     """Compare the estimator's slope with the other two on one probe, a little off theta; returns backprop's.
 
     Off theta, because at a head of zeros no slope of the layers below can be seen. Forward mode is looked at only if it

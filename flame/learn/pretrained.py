@@ -58,6 +58,7 @@ class Pretrained:
         import torch
         from transformers import AutoModel
         from transformers.utils import logging
+
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         extra = {"add_pooling_layer": False} if self.config.get("model_type") in ("bert", "roberta", "xlm-roberta", "albert") else {}

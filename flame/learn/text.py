@@ -10,6 +10,7 @@ never does.
 import os
 import subprocess
 import sys
+from copy import copy
 
 import numpy as np
 import torch
@@ -49,7 +50,7 @@ class TextLearner:
         stage = self._network.stage
         key = {"model": pretrained.digest, "data": columns.digest, "cut": stage, "tokens": str(condition.tokens), **machine_key()}
         self._prefix = PrefixCache(columns.folder.parent / "prefix", key, self._below, _why_off(stage, prefix_cache))
-        self_check(self._batch(self._bin(condition.nodes[0], 0)), self._network.init, condition.estimator)
+        self_check(self.objective(self.bin(condition.nodes[0], 0)), self.init, condition.estimator)
 
     @property
     def facts(self) -> Facts:
@@ -65,7 +66,7 @@ class TextLearner:
         """The answer to `task`."""
         if isinstance(task, Evaluate):
             return self._evaluate(task)
-        return local_step(self._condition, self._facts.layout, self._batch(self._bin(task.node, task.data_id)), task)
+        return local_step(self._condition, self._facts.layout, self.objective(self.bin(task.node, task.data_id)), task)
 
     def warm(self) -> None:
         """Fill the prefix cache for every batch that the run can touch, on all cores, with the same bits as one alone."""
@@ -92,16 +93,36 @@ class TextLearner:
         """Batches read from the prefix cache, and computed."""
         return {"prefix_hits": self._prefix.hits, "prefix_misses": self._prefix.misses}
 
+    @property
+    def init(self) -> NDArray[np.float32]:
+        """theta (p,) of model version 0."""
+        return self._network.init
+
+    def under(self, condition: Condition) -> "TextLearner":
+        """The same data, model and cache under a condition that differs in policies or estimator only."""
+        other = copy(self)
+        other._condition = condition
+        return other
+
+    def bin(self, node: str, data_id: int) -> Rows:
+        """The rows (batch_size,) of a trainer's bin. Raises IndexError when there is no such bin."""
+        return self._data.bin(node, data_id, self._condition.batch_size)
+
+    def objective(self, rows: Rows) -> Batch:
+        """The losses of a batch, copied into torch's own memory: kernels may round differently at another alignment."""
+        x, mask, y = torch.tensor(np.array(self._prefix.get(rows))), torch.tensor(self._mask[rows]), torch.tensor(self._labels[rows])
+        return Batch(self._network, x, mask, y)
+
     def batches(self) -> list[Rows]:
         """The rows of every batch that the run can touch: the bins in reach of its stop rules, then the evaluation."""
         reach = range(bins_in_reach(self._condition, self._data.bins))
-        bins = [self._bin(node, data_id) for data_id in reach for node in self._condition.nodes]
+        bins = [self.bin(node, data_id) for data_id in reach for node in self._condition.nodes]
         return bins + (self._eval_batches() if self._condition.eval.every else [])
 
     def _evaluate(self, task: Evaluate) -> EvalResult:
         theta, losses, predicted = torch.tensor(vector(task.theta)), [], []
         for rows in self._eval_batches():
-            batch = self._batch(rows)
+            batch = self.objective(rows)
             with torch.no_grad():
                 logits = self._network.logits(theta, batch.x, batch.mask)
                 losses.append(torch.nn.functional.cross_entropy(logits, batch.y, reduction="none").numpy())
@@ -112,14 +133,6 @@ class TextLearner:
     def _eval_batches(self) -> list[Rows]:
         test = self._data.test
         return [test[start : start + EVAL_BATCH] for start in range(0, len(test), EVAL_BATCH)]
-
-    def _bin(self, node: str, data_id: int) -> Rows:
-        return self._data.bin(node, data_id, self._condition.batch_size)
-
-    def _batch(self, rows: Rows) -> Batch:
-        """Copied into torch's own memory: kernels may round differently at another alignment."""
-        x, mask, y = torch.tensor(np.array(self._prefix.get(rows))), torch.tensor(self._mask[rows]), torch.tensor(self._labels[rows])
-        return Batch(self._network, x, mask, y)
 
     def _below(self, rows: Rows) -> NDArray[np.generic]:
         return self._network.below(self._ids[rows], self._mask[rows])
