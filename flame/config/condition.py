@@ -84,7 +84,7 @@ class Delays(Frozen):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.values is None) == (self.lognormal is None):
-            raise ValueError("give exactly one of `values` and `lognormal`")
+            raise ValueError("exactly one of `values` and `lognormal` must be given; give one, or take the other away with `null`")
         if self.values == ():
             raise ValueError("`values` is empty; give one delay in seconds per trainer")
         return self
@@ -188,21 +188,37 @@ class Condition(Frozen):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.goal > self.concurrency:
-            raise ValueError(f"`goal` K = {self.goal} is over `concurrency` C = {self.concurrency}: a cycle could never close; lower `goal` or raise `concurrency`")
-        if self.goal > self.trainers:
-            raise ValueError(f"`goal` K = {self.goal} is over `trainers` N = {self.trainers}: a cycle could never close; lower `goal` or raise `trainers`")
+        k, c, n = self.goal, self.concurrency, self.trainers
+        if k > c:
+            raise ValueError(
+                f"`goal` K = {k} is over `concurrency` C = {c}: a cycle could never close; "
+                f"lower K (`goal: {c}`, `--agg-goal {c}`) or raise C (`concurrency: {k}`, `--concurrency {k}`)"
+            )
+        if k > n:
+            raise ValueError(
+                f"`goal` K = {k} is over `trainers` N = {n}: a cycle could never close; "
+                f"lower K (`goal: {n}`, `--agg-goal {n}`) or raise N (`trainers: {k}`, `--trainers {k}`)"
+            )
         if (self.commit_order == "arrival") != (self.pacing == "relative"):
             raise ValueError(
-                f"`commit_order: {self.commit_order}` doesn't go with `pacing: {self.pacing}`; use stamp with absolute, or arrival with relative"
+                f"`commit_order: {self.commit_order}` doesn't go with `pacing: {self.pacing}`; "
+                "use `stamp` with `absolute` (exact tier), or `arrival` with `relative` (fidelity tier)"
             )
+        if not self.commit:
+            raise ValueError("`commit` is an empty list: no cycle would ever commit; give one, such as `commit: [agg_goal]`")
         if self.task == "text" and self.data is None:
-            raise ValueError("`task: text` needs `data`, the name of a prepared data set, such as r8")
-        known = set(self.nodes)
-        for node in (*self.population.joins, *self.population.leaves):
-            if node not in known:
-                raise ValueError(f"`population` names `{node}`, which isn't one of the {self.trainers} trainers {self.nodes[0]} .. {self.nodes[-1]}")
+            raise ValueError("`task: text` needs `data`, the name of a prepared data set; give one, such as `data: r8`")
+        self._check_population()
         return self
+
+    def _check_population(self) -> None:
+        named = {*self.population.joins, *self.population.leaves}
+        if named:
+            nodes = self.nodes
+            for node in sorted(named.difference(nodes)):
+                raise ValueError(
+                    f"`population` names `{node}`, which is none of the {len(nodes)} trainers; give one of {nodes[0]} .. {nodes[-1]}"
+                )
 
     @property
     def nodes(self) -> tuple[str, ...]:

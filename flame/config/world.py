@@ -1,10 +1,24 @@
 """How a run is carried out. Nothing here may change a decision or a bit of the model (exact tier)."""
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from pydantic import PositiveInt
+from pydantic import AfterValidator, NonNegativeInt, PositiveInt
 
 from flame.config.condition import Frozen
+from flame.config.errors import nearest
+
+OWN_BROKERS = ("embedded", "mosquitto")
+HOST_PORT = re.compile(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
+
+
+def _known_broker(broker: str) -> str:
+    port = int(broker.rpartition(":")[2]) if HOST_PORT.fullmatch(broker) else 0
+    if broker not in OWN_BROKERS and not 0 < port < 65536:
+        raise ValueError(
+            f"there is no broker `{broker}`; {nearest(broker, OWN_BROKERS)}give `embedded`, `mosquitto`, or the HOST:PORT of a running one"
+        )
+    return broker
 
 
 class World(Frozen):
@@ -17,9 +31,9 @@ class World(Frozen):
     """
 
     kind: Literal["sim", "real"] = "sim"
-    broker: str = "embedded"
+    broker: Annotated[str, AfterValidator(_known_broker)] = "embedded"
     workers: PositiveInt = 2
-    pool: int = 0
+    pool: NonNegativeInt = 0
     prefix_cache: bool = True
     wire: Literal["reference", "roundtrip"] = "reference"
     level: Literal["full", "commits", "summary"] = "full"

@@ -1,0 +1,172 @@
+"""Layers of plain values that make one condition: merged, patched, and remembered by who wrote what.
+
+Mappings merge key by key, the upper layer wins, lists and values are replaced whole. A mapping whose
+`type` differs from the one below replaces it: `{type: all}` over `{type: random, every: round}` is
+`all`, without a stray `every`. A bare name is the same as `{type: name}`. Of two alternatives, such as the
+two sources of delays, the upper layer's stands.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import yaml
+
+from flame.config.errors import ConfigError, Place, check_mapping, shown
+
+BY_NAME = ("select", "rate", "perturb", "server_opt")
+"""Fields that may be written as a bare name."""
+
+ALTERNATIVES = {"values": "lognormal", "lognormal": "values"}
+"""Keys of which one excludes the other."""
+
+
+class Loader(yaml.SafeLoader):
+    """YAML that reads `1e-3` as a number and refuses a key that is written twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Raises ConfigError for a duplicate key, of which one would be dead."""
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise ConfigError(f"the key `{key}` is written a second time in line {key_node.start_mark.line + 1}", "keep one of the two")
+            seen.add(key if isinstance(key, str) else None)
+        return super().construct_mapping(node, deep)
+
+
+Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(?:\d[\d_]*)(?:\.[\d_]*)?[eE][-+]?\d+$"), list("-+0123456789"))
+
+
+def read_yaml(text: str, where: str) -> Any:
+    """The plain value of a YAML text. Raises ConfigError, with the place of the fault."""
+    try:
+        value = yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where} can't be read: {' '.join(str(error).split())}", "correct the YAML there") from None
+    _check_plain(value, where)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One field set from the command line. flag: as it was typed, for messages."""
+
+    path: Place
+    value: Any
+    flag: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Patch":
+        """`a.b.c=value`, the value in YAML. Raises ConfigError when it isn't of that form."""
+        key, sign, value = text.partition("=")
+        path = tuple(key.strip().split("."))
+        if not sign or not all(path):
+            raise ConfigError(f"`--set {text}` is not of the form `a.b.c=value`", "write it like `--set stop.cycles=4`")
+        return cls(path, read_yaml(value, f"the value in `--set {text}`"), f"--set {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Plain values with the place that they were written in, such as `baselines.fwdllm`."""
+
+    where: str
+    values: Mapping[str, Any]
+
+
+def stack(layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> dict[str, Any]:
+    """The layers from the lowest to the highest, then the patches. Raises ConfigError for a patch that leads nowhere."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged = merge(merged, _spelled_out(layer.values))
+    for patch in patches:
+        merged = _patched(merged, patch.path, patch)
+    return merged
+
+
+def writer(place: Place, layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> str:
+    """Who wrote the value at `place`: ` in <layer>`, ` in <flag>`, or nothing."""
+    for patch in reversed(patches):
+        shared = min(len(patch.path), len(place))
+        if place and patch.path[:shared] == place[:shared]:
+            return f" in `{patch.flag}`" if patch.flag.startswith("--set") else f" (from `{patch.flag}`)"
+    for layer in reversed(layers):
+        if place and _holds(_spelled_out(layer.values), place):
+            return f" in {layer.where}"
+    return ""
+
+
+def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """`upper` over `lower`; neither is changed."""
+    merged = {} if _of_another_type(lower, upper) else dict(lower)
+    for key, value in upper.items():
+        if value is not None and key in ALTERNATIVES and ALTERNATIVES[key] not in upper:
+            merged.pop(ALTERNATIVES[key], None)
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(value, Mapping) and isinstance(below, Mapping) else value
+    return merged
+
+
+def _of_another_type(below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
+    return "type" in above and above["type"] != below.get("type", above["type"])
+
+
+def _spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Bare names of policies as `{type: name}`."""
+    return {key: {"type": value} if key in BY_NAME and isinstance(value, str) else value for key, value in values.items()}
+
+
+def _patched(value: Any, path: Place, patch: Patch) -> Any:
+    """A copy of `value` in which `path` holds the patch's value. A list is entered by index, or by the `type` of an entry."""
+    if not path:
+        return {"type": patch.value} if len(patch.path) == 1 and patch.path[0] in BY_NAME and isinstance(patch.value, str) else patch.value
+    key, rest = path[0], path[1:]
+    if isinstance(value, Mapping):
+        return merge(value, {key: _patched(value.get(key), rest, patch)})
+    if isinstance(value, list):
+        at = _entry(value, key, patch)
+        entry = {"type": value[at]} if isinstance(value[at], str) and rest else value[at]
+        return [*value[:at], _patched(entry, rest, patch), *value[at + 1 :]]
+    if value is None:
+        return {key: _patched(None, rest, patch)}
+    parent = ".".join(patch.path[: len(patch.path) - len(path)])
+    raise ConfigError(f"`{patch.flag}`: `{parent}` is {shown(value)}, which has no `{key}`", f"set `{parent}` itself")
+
+
+def _entry(entries: list[Any], key: str, patch: Patch) -> int:
+    types = [entry.get("type", "?") if isinstance(entry, Mapping) else str(entry) for entry in entries]
+    if key.isdecimal() and int(key) < len(entries):
+        return int(key)
+    if key in types:
+        return types.index(key)
+    place = ".".join(patch.path[: patch.path.index(key)])
+    raise ConfigError(
+        f"`{patch.flag}`: `{place}` has no entry `{key}`", f"it has {', '.join(f'{n} ({name})' for n, name in enumerate(types))}"
+    )
+
+
+def _holds(values: Any, place: Place) -> bool:
+    for key in place:
+        if isinstance(values, Mapping) and key in values:
+            values = values[key]
+        elif isinstance(values, list) and key.isdecimal() and int(key) < len(values):
+            values = values[int(key)]
+        else:
+            return False
+    return True
+
+
+def _check_plain(value: Any, where: str) -> None:
+    """Only what JSON has too, so that the stored condition is the one that was written."""
+    if isinstance(value, Mapping):
+        for key, inner in check_mapping(value, where).items():
+            _check_plain(inner, f"{where}.{key}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            _check_plain(inner, f"{where}.{number}")
+    elif isinstance(value, float) and not isfinite(value):
+        raise ConfigError(f"{where} holds {value}", "give a finite number, or leave the key out")
+    elif not isinstance(value, str | int | float | bool | None):
+        raise ConfigError(f"{where} holds {value}, read as a {type(value).__name__}", "write it in quotes")
