@@ -22,46 +22,25 @@ from typing import Any
 
 from flame.config.condition import Condition
 from flame.core.effects import Compute, Effect, Emit, Send, SetTimer, Stop
-from flame.core.events import (
-    ComputeDone,
-    ComputeFailed,
-    Event,
-    PeerDown,
-    PeerUp,
-    Received,
-    Started,
-    StopAsked,
-    TimerFired,
-)
+from flame.core.events import ComputeDone, ComputeFailed, Event, PeerDown, PeerUp, Received, Started, StopAsked, TimerFired
 from flame.core.machine import IllegalEvent
 from flame.core.messages import Assign, Payload, Update
 from flame.core.profile import Profile
-from flame.core.progress import Progress
-from flame.core.tasks import Evaluate, EvalResult
+from flame.core.tasks import EvalResult, Evaluate
 from flame.core.tensor import Tensor
 from flame.core.time import seconds
-from flame.learn.params import Vector, finite, norm, tensor, vector
+from flame.learn.params import finite, norm, tensor, vector
 from flame.policies.commit import KEEP, Variance, first_match
 from flame.policies.payload import DOWN
 from flame.policies.rate import RateView
 from flame.policies.select import SelectView
 from flame.policies.staleness import refusal
+from flame.roles import accounts
 from flame.roles.cycle import Cycle, Upload
 from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, STOP, UPDATE, Handle, Inbox, Key
 from flame.roles.roster import Roster, Row
 from flame.roles.stuck import stuck_table
-from flame.telemetry.records import (
-    Accepted,
-    AggEval,
-    AggRound,
-    Contributor,
-    Dispatch,
-    Fault,
-    Intrusion,
-    Peer,
-    RunEnd,
-    Selection,
-)
+from flame.telemetry.records import AggEval, AggRound, Dispatch, Fault, Intrusion, Peer, RunEnd, Selection
 
 GATHERING, RUNNING, CLOSING, STOPPED = "gathering", "running", "closing", "stopped"
 
@@ -69,11 +48,12 @@ GATHERING, RUNNING, CLOSING, STOPPED = "gathering", "running", "closing", "stopp
 class Aggregator:
     """Holds the model, hands out work, takes updates, commits.
 
-    init: theta (p,) of version 0. bins: bins per lap.
+    init: theta (p,) of version 0. bins: bins per lap. level: records above it are not even made.
     """
 
-    def __init__(self, condition: Condition, init: Tensor, bins: int) -> None:
+    def __init__(self, condition: Condition, init: Tensor, bins: int, level: Level = "full") -> None:
         self.condition = condition
+        self._detailed = level == "full"
         self.theta = init
         self.direction: Tensor | None = None
         self.phase = GATHERING
@@ -228,20 +208,24 @@ class Aggregator:
             return
         select = self.condition.select
         view = SelectView(free, cycle.progress, self.condition.seed, self._selections)
-        eligible, eligible_fp = len(free), free.fingerprint
         chosen, self._select_state = select.choose(view, want, self._select_state)
         self._selections += 1
-        self._emit(
-            Selection(
-                cycle.progress, len(self.roster.members), eligible, chosen, self.roster.in_flight, len(self.roster.taken),
-                cycle.concurrency, cycle.goal, select.type, eligible_fp,
-            )
-        )  # fmt: skip
+        if self._detailed:
+            self._emit_selection(chosen)
         stamp = max(self.inbox.frontier, self._blocked_until)
         for node in chosen:
             self._dispatch(node, stamp)
         if cycle.quota is not None:
             cycle.quota -= len(chosen)
+
+    def _emit_selection(self, chosen: list[str]) -> None:
+        roster, cycle = self.roster, self.cycle
+        self._emit(
+            Selection(
+                cycle.progress, len(roster.members), len(roster.free), chosen, roster.in_flight, len(roster.taken),
+                cycle.concurrency, cycle.goal, self.condition.select.type, roster.free.fingerprint,
+            )
+        )  # fmt: skip
 
     def _dispatch(self, node: str, stamp: int) -> None:
         at = self.cycle.progress
@@ -251,7 +235,8 @@ class Aggregator:
         body = Payload(payload, {} if payload == "none" else self._weights())
         assign = Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, self._now, body)
         self._effects.append(Send(node, assign))
-        self._emit(Dispatch(at, row.id, node, stamp, row.due, row.due - stamp, payload, row.draw, self.roster.in_flight))
+        if self._detailed:
+            self._emit(Dispatch(at, row.id, node, stamp, row.due, row.due - stamp, payload, row.draw, self.roster.in_flight))
 
     def _weights(self) -> dict[str, Tensor]:
         at = self.cycle.progress
@@ -274,7 +259,7 @@ class Aggregator:
             row = self.roster.reject(update.id)
             self.rejects += 1
             self._return_quota(row)
-            self._emit_accepted(key, row, update, why, None)
+            self._emit(accounts.judged(at, row, key[0], update, reason=why, rate=None))
         while self.phase == RUNNING and self.cycle.full:
             self._close(key[0])
 
@@ -283,17 +268,8 @@ class Aggregator:
         self.accepts += 1
         staleness = self.cycle.progress.model_version - row.version
         rate = self.condition.rate.weigh(RateView(staleness, update.utility))
-        self._emit_accepted(key, row, update, "accepted", rate)
+        self._emit(accounts.judged(self.cycle.progress, row, key[0], update, reason="accepted", rate=rate))
         self.cycle.accepted.append(Upload(row, key[0], delta, rate, staleness))
-
-    def _emit_accepted(self, key: Key, row: Row, update: Update, reason: str, rate: float | None) -> None:
-        at = self.cycle.progress
-        self._emit(
-            Accepted(
-                at, row.id, row.node, rate is not None, reason, row.version, row.data_id, row.iteration,
-                at.model_version - row.version, rate, (row.stamp, key[0]), update.stamp, update.loss, update.utility,
-            )
-        )  # fmt: skip
 
     # ---- the close of a cycle
 
@@ -310,9 +286,9 @@ class Aggregator:
         self.roster.close(upload.row.id for upload in cohort)
         self._emit(
             AggRound(
-                before, goal, concurrency, [_contributor(upload) for upload in cohort], stamp, view.variance, self._threshold,
-                reason != KEEP, reason, self.condition.rate.type, grad_norm, view.uploads, self.roster.in_flight,
-                self.theta.digest, self.roster.ledger.hex(), self.accepts, self.rejects,
+                before, goal, concurrency, accounts.contributors(cohort), stamp, view.variance, self._threshold, reason != KEEP,
+                reason, self.condition.rate.type, grad_norm, view.uploads, self.roster.in_flight, self.theta.digest,
+                self.roster.ledger.hex(), self.accepts, self.rejects,
             )
         )  # fmt: skip
         if self._diverged:
@@ -328,7 +304,7 @@ class Aggregator:
         at, theta = self.cycle.progress, vector(self.theta)
         aggregate = self.cycle.aggregate()
         moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, at, self._opt_state)
-        self._diverged = _non_finite(moved, aggregate, cohort, at)
+        self._diverged = accounts.non_finite(moved, aggregate, cohort, at)
         self.theta = tensor(moved)
         self.direction = self.cycle.commit()
         return norm(aggregate)
@@ -395,20 +371,6 @@ class Aggregator:
 
     def _emit(self, record: Any) -> None:
         self._effects.append(Emit(record))
-
-
-def _non_finite(moved: Vector, aggregate: Vector, cohort: list[Upload], at: Progress) -> str | None:
-    """Which of the two isn't finite, and after whose uploads; None when both are."""
-    who = ", ".join(upload.row.node for upload in cohort)
-    for name, values in (("G", aggregate), ("theta", moved)):
-        if not finite(values):
-            return f"{name} is not finite after the cohort {who} ({at})"
-    return None
-
-
-def _contributor(upload: Upload) -> Contributor:
-    row = upload.row
-    return Contributor(row.node, row.id, row.stamp, upload.stamp, upload.staleness, upload.rate)
 
 
 TAKE: dict[type, Callable[[Aggregator, Any], None]] = {

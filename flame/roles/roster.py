@@ -168,8 +168,8 @@ class Roster:
 
     def close(self, ids: Iterable[int]) -> None:
         """A cycle has closed: free the slots of its cohort in one batch."""
-        for id in ids:
-            self._release(self.taken.pop(id), "close")
+        for row_id in ids:
+            self._release(self.taken.pop(row_id), "close")
 
     def _release(self, row: Row, how: str) -> None:
         member = self.members[row.node]

@@ -9,6 +9,8 @@ are used; no clock of another host is compared. That an assign which was sent tw
 session layer's work, so a second assign while busy is a fault of somebody, and is said so.
 """
 
+from collections.abc import Sequence
+
 from flame.config.condition import Condition
 from flame.core.effects import Compute, Effect, Emit, Send, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, Received, TimerKey
@@ -19,17 +21,18 @@ from flame.core.rng import derive
 from flame.core.tasks import Gradient, GradientResult
 from flame.core.tensor import Tensor
 from flame.learn.params import norm, vector
-from flame.telemetry.records import TaskRecv, TaskSend, TrainerRound
+from flame.telemetry.records import Level, TaskRecv, TaskSend, TrainerRound
 
 
 class Trainer:
-    """One client."""
+    """One client. level: records above it are not even made."""
 
-    __slots__ = ("_assign", "_condition", "_held", "_passes", "_stopped", "_theta", "_u", "profile", "released")
+    __slots__ = ("_assign", "_condition", "_detailed", "_held", "_passes", "_stopped", "_theta", "_u", "profile", "released")
 
-    def __init__(self, condition: Condition, profile: Profile) -> None:
+    def __init__(self, condition: Condition, profile: Profile, level: Level = "full") -> None:
         self.profile = profile
-        self.released: list[TimerKey] = []
+        self.released: Sequence[TimerKey] = ()
+        self._detailed = level == "full"
         self._condition = condition
         self._assign: Assign | None = None
         self._held: int | None = None
@@ -74,10 +77,11 @@ class Trainer:
         seed = derive(config.seed, "perturb", node, assign.version, assign.data_id, assign.draw)
         task = Gradient(node, assign.version, assign.data_id, seed, self._theta, self._u)
         origin = assign.sent_now if config.pacing == "absolute" else assign.stamp
-        received = TaskRecv(
-            assign.id, node, assign.version, assign.data_id, assign.iteration, assign.stamp, assign.due
-        )  # fmt: skip
-        return [Emit(received), Compute(assign.id, task, now + assign.due - origin)]
+        compute = Compute(assign.id, task, now + assign.due - origin)
+        if not self._detailed:
+            return [compute]
+        received = TaskRecv(assign.id, node, assign.version, assign.data_id, assign.iteration, assign.stamp, assign.due)
+        return [Emit(received), compute]
 
     def _finish(self, assign: Assign, done: ComputeDone) -> list[Effect]:
         result, node = done.result, self.profile.node
@@ -89,6 +93,8 @@ class Trainer:
             assign.id, assign.version, assign.data_id, assign.iteration, assign.due,
             Payload("dense", {"delta": result.delta}), result.samples, result.loss, result.utility, result.derivative,
         )  # fmt: skip
+        if not self._detailed:
+            return [Send(AGGREGATOR, update)]
         finished = TrainerRound(
             assign.id, node, assign.version, assign.data_id, assign.iteration, assign.due - assign.stamp, done.overrun,
             result.passes, result.probes, self._passes, result.loss, result.utility, norm(vector(result.delta)), result.samples,
