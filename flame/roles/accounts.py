@@ -20,9 +20,7 @@ def judged(at: Progress, row: Row, stamp: int, update: Update, *, reason: str, r
 
 def contributors(cohort: Sequence[Upload]) -> list[Contributor]:
     """A closed cycle's members, in commit order."""
-    return [
-        Contributor(upload.row.node, upload.row.id, upload.row.stamp, upload.stamp, upload.staleness, upload.rate) for upload in cohort
-    ]
+    return [Contributor(upload.row.node, upload.row.id, upload.row.stamp, upload.stamp, upload.staleness, upload.rate) for upload in cohort]
 
 
 def non_finite(moved: Vector, aggregate: Vector, cohort: Sequence[Upload], at: Progress) -> str | None:
