@@ -4,14 +4,20 @@ A machine owns no clock, socket, thread, file or generator. Feeding it the same 
 `now` gives the same effects, which is what makes a journal a proof (`flame.runtime.replay`).
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from flame.core.effects import Effect
-from flame.core.events import Event
+from flame.core.events import Event, TimerKey
 
 
 class Machine(Protocol):
     """One node."""
+
+    @property
+    def released(self) -> Sequence[TimerKey]:
+        """Keys of the rows that the last step set free, in their order."""
+        ...
 
     def step(self, now: int, event: Event) -> list[Effect]:
         """Take one event at `now` (ns since ready) and say what shall be done.

@@ -23,6 +23,8 @@ class Tensor:
         if dtype not in ITEM_BYTES:
             raise ValueError(f"tensor dtype `{dtype}` is not one of {', '.join(sorted(ITEM_BYTES))}")
         view = memoryview(data)
+        if not view.readonly:
+            raise ValueError(f"tensor {dtype}{list(shape)} needs bytes that nobody can change; copy them first")
         if view.nbytes != prod(shape) * ITEM_BYTES[dtype]:
             raise ValueError(f"tensor {dtype}{list(shape)} needs {prod(shape) * ITEM_BYTES[dtype]} bytes, got {view.nbytes}")
         self.dtype, self.shape, self.data = dtype, shape, data

@@ -92,8 +92,8 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
     facts, devices = learner.facts, profiles(condition)
     books = open_books(path, "sim", "1", condition, world, facts, ["aggregator", *condition.nodes])
     executor: Executor = Pool(partial(build, condition, prefix_cache=world.prefix_cache), world.pool) if world.pool else Inline(learner)
-    aggregator = Aggregator(condition, facts.init, facts.bins)
-    trainers = {node: Trainer(condition, profile) for node, profile in devices.items()}
+    aggregator = Aggregator(condition, facts.init, facts.bins, world.level)
+    trainers = {node: Trainer(condition, profile, world.level) for node, profile in devices.items()}
     watcher = _Watcher(ui, condition.stop.wall_s)
     simulation = Simulation(
         aggregator, trainers, executor, books.journal, books.sink, watcher=watcher, wire_roundtrip=world.wire == "roundtrip"
@@ -102,6 +102,7 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
     try:
         outcome = simulation.run()
         verdict = verdict_of(aggregator, outcome.verdict, outcome.reason, outcome.wall_s)
+        books.sink.write("aggregator", 0, None, StepTiming("join", outcome.joined_s))
         books.sink.write("aggregator", outcome.now, None, StepTiming("loop", outcome.wall_s, executor.counts()))
     except Exception as error:  # the run is over, its directory must say why
         write_verdict(path, Verdict("CRASH", f"{type(error).__name__}: {error}"))
@@ -171,5 +172,3 @@ def _read_verdict(path: Path, verdict: str, reason: str) -> Verdict:
     seen = Verdict(verdict, reason)
     write_verdict(path, seen)
     return seen
-
-

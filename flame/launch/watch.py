@@ -1,11 +1,11 @@
 """Watching a real run: reports of the children, deaths, the broker, signals, the wall ceiling.
 
-    worker dies before it was ever ready   the run ends as CRASH, with the tail of its log
-    worker dies later                      it is started again, at most `respawns` times; then its nodes are lost
-    aggregator dies                        CRASH, with the tail of its log
-    broker dies                            it is started again on the same port, at most `respawns` times
-    Ctrl-C, TERM                           the aggregator is asked to stop; a second one ends the wait
-    wall ceiling                           the same, with its own verdict
+worker dies before it was ever ready   the run ends as CRASH, with the tail of its log
+worker dies later                      it is started again, at most `respawns` times; then its nodes are lost
+aggregator dies                        CRASH, with the tail of its log
+broker dies                            it is started again on the same port, at most `respawns` times
+Ctrl-C, TERM                           the aggregator is asked to stop; a second one ends the wait
+wall ceiling                           the same, with its own verdict
 """
 
 import signal

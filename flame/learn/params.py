@@ -40,9 +40,7 @@ class Layout:
 
 def array(tensor: Tensor) -> NDArray[np.generic]:
     """A read-only view of the tensor's bytes, without a copy."""
-    view = np.frombuffer(tensor.data, dtype=tensor.dtype).reshape(tensor.shape)
-    view.flags.writeable = False
-    return view
+    return np.frombuffer(tensor.data, dtype=tensor.dtype).reshape(tensor.shape)
 
 
 def vector(tensor: Tensor) -> Vector:

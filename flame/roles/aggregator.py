@@ -40,7 +40,7 @@ from flame.roles.cycle import Cycle, Upload
 from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, STOP, UPDATE, Handle, Inbox, Key
 from flame.roles.roster import Roster, Row
 from flame.roles.stuck import stuck_table
-from flame.telemetry.records import AggEval, AggRound, Dispatch, Fault, Intrusion, Peer, RunEnd, Selection
+from flame.telemetry.records import AggEval, AggRound, Dispatch, Fault, Intrusion, Level, Peer, RunEnd, Selection
 
 GATHERING, RUNNING, CLOSING, STOPPED = "gathering", "running", "closing", "stopped"
 
@@ -259,7 +259,7 @@ class Aggregator:
             row = self.roster.reject(update.id)
             self.rejects += 1
             self._return_quota(row)
-            self._emit(accounts.judged(at, row, key[0], update, reason=why, rate=None))
+            self._emit_judged(row, key[0], update, why, None)
         while self.phase == RUNNING and self.cycle.full:
             self._close(key[0])
 
@@ -268,8 +268,12 @@ class Aggregator:
         self.accepts += 1
         staleness = self.cycle.progress.model_version - row.version
         rate = self.condition.rate.weigh(RateView(staleness, update.utility))
-        self._emit(accounts.judged(self.cycle.progress, row, key[0], update, reason="accepted", rate=rate))
+        self._emit_judged(row, key[0], update, "accepted", rate)
         self.cycle.accepted.append(Upload(row, key[0], delta, rate, staleness))
+
+    def _emit_judged(self, row: Row, stamp: int, update: Update, reason: str, rate: float | None) -> None:
+        if self._detailed:
+            self._emit(accounts.judged(self.cycle.progress, row, stamp, update, reason=reason, rate=rate))
 
     # ---- the close of a cycle
 
@@ -391,4 +395,3 @@ RELEASE: dict[int, Callable[[Aggregator, Key, Any], None]] = {
     EVAL: Aggregator._release_eval,
     UPDATE: Aggregator._release_update,
 }
-

@@ -1,9 +1,9 @@
 """What every process of a run writes: its journal, its telemetry, and who it is; and the run's verdict.
 
-    condition.json   once, before anything starts
-    journal/<process>-<incarnation>.jsonl    telemetry/<process>-<incarnation>.jsonl
-    blobs/           shared by all
-    verdict.json     once, at the end, written aside and renamed
+condition.json   once, before anything starts
+journal/<process>-<incarnation>.jsonl    telemetry/<process>-<incarnation>.jsonl
+blobs/           shared by all
+verdict.json     once, at the end, written aside and renamed
 """
 
 import platform
@@ -57,7 +57,7 @@ def open_books(run: Path, process: str, incarnation: str, condition: Condition, 
         return Books(Blank(), sink)
     if blobs is not None:
         blobs.put(facts.init)
-    header = Header(run.name, incarnation, run_fp(condition), facts.init.digest, facts.bins, nodes, blobs is not None)
+    header = Header(run.name, incarnation, run_fp(condition), facts.init.digest, facts.bins, nodes, world.level, blobs is not None)
     return Books(Journal(run / "journal" / name, header, blobs, buffered=world.kind == "sim"), sink)
 
 
@@ -139,5 +139,3 @@ def write_aside(path: Path, plain: Any) -> None:
     aside = path.with_suffix(".part")
     aside.write_bytes(orjson.dumps(plain, option=orjson.OPT_INDENT_2))
     aside.replace(path)
-
-

@@ -8,7 +8,7 @@ torch with one thread, in both worlds. A failure is tried once more; the second 
   Beside  runs tasks one after another beside a main loop, earliest due first (real)
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -145,9 +145,9 @@ def _work(task: Task) -> Finished:
 
 @dataclass(slots=True)
 class Computed:
-    """A task of a `Beside` has ended. Instants are monotonic ns."""
+    """A task of a `Beside` has ended. job: (node, id). Instants are monotonic ns."""
 
-    job: Hashable
+    job: tuple[str, int]
     finished: Finished
     started_at: int
     ended_at: int
@@ -158,7 +158,7 @@ class Beside:
 
     def __init__(self, learner: Learner, done: Callable[[Computed], None]) -> None:
         self._learner, self._done = learner, done
-        self._waiting: list[tuple[int, int, Hashable, Task]] = []
+        self._waiting: list[tuple[int, int, tuple[str, int], Task]] = []
         self._changed = Condition()
         self._serial = 0
         self._closed = False
@@ -166,7 +166,7 @@ class Beside:
         self._thread = Thread(target=self._run, name="compute", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Hashable, task: Task, due: int) -> None:
+    def submit(self, job: tuple[str, int], task: Task, due: int) -> None:
         """Take a task; `due` orders it among those that wait."""
         with self._changed:
             heappush(self._waiting, (due, self._serial, job, task))

@@ -67,7 +67,8 @@ class EmbeddedBroker(Broker):  # type: ignore[misc]  # amqtt has no type informa
     async def _handle_disconnect(self, session: Session, handler: BrokerProtocolHandler, waiter: "asyncio.Future[Any]") -> None:
         """After a take-over the session belongs to the newer connection; amqtt would leave it marked as disconnected."""
         await super()._handle_disconnect(session, handler, waiter)
-        if self._sessions.get(session.client_id, (None, None))[1] is not handler:
+        current = self._sessions.get(session.client_id)
+        if current is not None and current[0] is session and current[1] is not handler:
             session.transitions.connect()
 
 

@@ -20,13 +20,17 @@ from flame.core.effects import Effect
 from flame.core.events import Event, TimerKey
 from flame.core.tensor import Tensor
 from flame.runtime.blobs import Blobs
+from flame.telemetry.records import Level
 
 SCHEMA = 1
 
 
 @dataclass(slots=True)
 class Header:
-    """What the machines of a process were made from. init: digest of theta. blobs: whether their bytes are kept."""
+    """What the machines of a process were made from.
+
+    init: digest of theta. level: of the records that they make. blobs: whether the tensors' bytes are kept.
+    """
 
     run: str
     incarnation: str
@@ -34,6 +38,7 @@ class Header:
     init: str
     bins: int
     nodes: list[str]
+    level: Level
     blobs: bool
     schema: int = SCHEMA
 

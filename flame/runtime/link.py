@@ -159,9 +159,9 @@ class MqttLink:
     def _open_socket(self, deadline: float, timeout_s: float) -> None:
         """Try with exponential back-off until `deadline`."""
         tries, delay = 0, FIRST_DELAY_S
+        self._client.connect_timeout = min(CONNECT_TIMEOUT_S, timeout_s)
         while True:
             tries += 1
-            self._client.connect_timeout = min(CONNECT_TIMEOUT_S, max(0.05, deadline - monotonic()))
             try:
                 self._client.connect(self._wiring.host, self._wiring.port, KEEPALIVE_S)
             except OSError as error:

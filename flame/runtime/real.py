@@ -217,8 +217,7 @@ class Driver:
 
     def _computed(self, done: Computed) -> None:
         """Hold a result until its `not_before`."""
-        node, id = done.job  # type: ignore[misc]
-        job = self._jobs[node, id]
+        job = self._jobs[done.job]
         job.measured = done
         if done.ended_at >= job.not_before:
             self._answer(job)

@@ -24,6 +24,7 @@ from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime.blobs import Blobs
 from flame.runtime.journal import CorruptJournal, dump, read
+from flame.telemetry.records import Level
 
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(arbitrary_types_allowed=True))
 
@@ -93,7 +94,7 @@ def steps(condition: Condition, run: Path, path: Path) -> Iterator[Stepped]:
     """Replay one journal. Raises Divergence at the first step that differs, CorruptJournal where it can't be read."""
     header, recorded = read(path)
     blobs = Blobs(run / "blobs")
-    machines = _Machines(condition, blobs.get(header["init"]), header["bins"])
+    machines = _Machines(condition, blobs.get(header["init"]), header["bins"], header["level"])
     for step in recorded:
         event = EVENTS.validate_python(_with_tensors(step["event"], blobs.get))
         machine = machines[step["node"]]
@@ -136,15 +137,15 @@ def _with_tensors(plain: Any, get: Callable[[str], Tensor]) -> Any:
 class _Machines(dict[str, Machine]):
     """Fresh machines, made when their first step comes."""
 
-    def __init__(self, condition: Condition, init: Tensor, bins: int) -> None:
-        self._make, self._profiles = (condition, init, bins), profiles(condition)
+    def __init__(self, condition: Condition, init: Tensor, bins: int, level: Level) -> None:
+        self._make, self._profiles = (condition, init, bins, level), profiles(condition)
 
     def __missing__(self, node: str) -> Machine:
-        condition, init, bins = self._make
+        condition, init, bins, level = self._make
         if node == AGGREGATOR:
-            self[node] = Aggregator(condition, init, bins)
+            self[node] = Aggregator(condition, init, bins, level)
         elif node in self._profiles:
-            self[node] = Trainer(condition, self._profiles[node])
+            self[node] = Trainer(condition, self._profiles[node], level)
         else:
             raise CorruptJournal(f"the journal has steps of `{node}`, which isn't in the condition")
         return self[node]

@@ -144,4 +144,3 @@ class Answers:
             return None
         self._held[node] = msg.version
         return msg
-

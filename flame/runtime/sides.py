@@ -17,7 +17,20 @@ from flame.core.messages import AGGREGATOR, Assign, End, Heartbeat, Message, Pre
 from flame.core.time import in_seconds, seconds
 from flame.roles.aggregator import Aggregator
 from flame.roles.inbox import UPDATE
-from flame.runtime.control import AskStop, Closed, Ended, Finish, Order, Orphaned, Ready, Report, Scored, Silent, WorkerLost, WorkerRestarted
+from flame.runtime.control import (
+    AskStop,
+    Closed,
+    Ended,
+    Finish,
+    Order,
+    Orphaned,
+    Ready,
+    Report,
+    Scored,
+    Silent,
+    WorkerLost,
+    WorkerRestarted,
+)
 from flame.runtime.liveness import Liveness
 from flame.runtime.mqtt import Inbound
 from flame.runtime.real import Driver
@@ -49,7 +62,9 @@ class AggregatorSide:
     def _give_up(self, driver: Driver) -> None:
         if driver.origin is None:
             missing = [node for node in self._aggregator.condition.nodes if node not in self._present]
-            self._crash(driver, f"{len(missing)} trainers were not present after {in_seconds(self._ready_wait):.0f} s: {', '.join(missing[:8])}")
+            self._crash(
+                driver, f"{len(missing)} trainers were not present after {in_seconds(self._ready_wait):.0f} s: {', '.join(missing[:8])}"
+            )
 
     def _announced(self, driver: Driver, worker: str, presences: list[Presence]) -> None:
         self._hosts[worker] = [presence.node for presence in presences]
@@ -70,7 +85,10 @@ class AggregatorSide:
         for what in ("init", "data", "code"):
             mine, theirs = getattr(self._digests, what), getattr(presence, what)
             if mine != theirs:
-                return f"`{presence.node}` has another {what} digest ({theirs}) than the aggregator ({mine}); give both the same data, model and version"
+                return (
+                    f"`{presence.node}` has another {what} digest ({theirs}) than the aggregator ({mine}); "
+                    "give both the same data, model and version"
+                )
         return None
 
     def _start(self, driver: Driver) -> None:
@@ -91,7 +109,7 @@ class AggregatorSide:
             case "message":
                 self._message(driver, inbound)
             case "presence":
-                self._announced(driver, inbound.src, inbound.messages)
+                self._announced(driver, inbound.src, [msg for msg in inbound.messages if isinstance(msg, Presence)])
             case "beat":
                 self._heard(inbound.messages[0])
             case "gone":
@@ -166,17 +184,19 @@ class AggregatorSide:
     def stepped(self, driver: Driver, node: str, machine: Machine) -> None:
         """Write how late each released update was, and how long it was held for its turn."""
         now = driver.now
-        for _, rank, trainer, id in machine.released:
+        for _, rank, trainer, assign in machine.released:
             if rank == UPDATE:
-                arrived, due = self._arrived.pop(id)
-                driver.note(Lateness(id, trainer, in_seconds(arrived - due), in_seconds(now - arrived)))
+                arrived, due = self._arrived.pop(assign)
+                driver.note(Lateness(assign, trainer, in_seconds(arrived - due), in_seconds(now - arrived)))
 
     def fill(self, driver: Driver, record: Any) -> Any:
         """Measured fields of an AggRound; tell the launcher."""
         if isinstance(record, AggRound):
-            record = replace(record, wall_s=in_seconds(driver.now), lag_s=in_seconds(driver.now - record.stamp_ns), phases=self._phases(driver))
+            record = replace(
+                record, wall_s=in_seconds(driver.now), lag_s=in_seconds(driver.now - record.stamp_ns), phases=self._phases(driver)
+            )
             at = record.at
-            self._report(Closed(driver.now, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight))
+            self._report(Closed(now, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight))
         elif isinstance(record, AggEval):
             self._report(Scored(record.accuracy, record.loss))
         return record

@@ -34,11 +34,12 @@ CEILING_CHECK = 256
 
 @dataclass(slots=True)
 class Outcome:
-    """How a run ended. now: the last instant, ns since ready. wall_s: from ready to stop."""
+    """How a run ended. now: the last instant, ns since ready. joined_s: wall seconds of everybody's joining. wall_s: from ready to stop."""
 
     verdict: str
     reason: str
     now: int
+    joined_s: float
     wall_s: float
     steps: int
 
@@ -84,7 +85,7 @@ class Simulation:
 
     def run(self) -> Outcome:
         """Simulate to the end. Raises IllegalEvent, with step and time, where a machine got what it can't take."""
-        self._started = perf_counter()
+        opened = perf_counter()
         for node, trainer in self._trainers.items():
             self._step(AGGREGATOR, PeerUp(node, trainer.profile))
         self._started = perf_counter()
@@ -94,7 +95,7 @@ class Simulation:
         wall = perf_counter() - self._started
         if self._ended is None:
             raise RuntimeError(f"the heap ran empty before a stop: {self._aggregator.describe()}")
-        return Outcome(self._ended.verdict, self._ended.reason, self._now, wall, self._journal.seq)
+        return Outcome(self._ended.verdict, self._ended.reason, self._now, self._started - opened, wall, self._journal.seq)
 
     def _advance(self) -> None:
         at, _, _, node, event, waiting = heappop(self._heap)
