@@ -192,9 +192,8 @@ class AggregatorSide:
     def fill(self, driver: Driver, record: Any) -> Any:
         """Measured fields of an AggRound; tell the launcher."""
         if isinstance(record, AggRound):
-            record = replace(
-                record, wall_s=in_seconds(driver.now), lag_s=in_seconds(driver.now - record.stamp_ns), phases=self._phases(driver)
-            )
+            now, phases = driver.now, self._phases(driver)
+            record = replace(record, wall_s=in_seconds(now), lag_s=in_seconds(now - record.stamp_ns), phases=phases)
             at = record.at
             self._report(Closed(now, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight))
         elif isinstance(record, AggEval):
