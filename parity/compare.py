@@ -1,0 +1,104 @@
+"""Equality of two labelled series, told in the manner of numpy.testing.
+
+How many differ and in percent, where the first one is, the first five with both values, and the
+largest absolute and relative difference where the values are numbers. Values are equal when they are
+the same value: no tolerance lives here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import TypeGuard
+
+from parity.rung import Finding, failed, passed
+
+SHOWN = 5
+"""How many differing places are written out."""
+MEMBERS = 8
+"""How many members of a list are written out."""
+
+NOTHING = "nothing"
+
+Series = Mapping[str, object]
+"""Label of a place ("cycle 12") -> value."""
+
+
+def equal(what: str, real: Series, sim: Series) -> Finding:
+    """Whether both series have the same places with the same values. what: the plural of a place, such as `cycles`."""
+    places = list(real) + [place for place in sim if place not in real]
+    wrong = [place for place in places if place not in real or place not in sim or not same(real[place], sim[place])]
+    n, share = len(places), len(wrong) / max(1, len(places))
+    if not wrong:
+        return passed(f"{n} {what} equal", effect=0.0, tol=0.0, n=n)
+    reason = f"{mismatch(len(wrong), n, what)}, first at {wrong[0]}"
+    return failed(reason, effect=share, tol=0.0, n=n, detail=list(_lines(wrong, real, sim)))
+
+
+def mismatch(wrong: int, n: int, what: str) -> str:
+    """`3 of 47 cycles differ (6.4 %)`."""
+    return f"{wrong} of {n} {what} {'differs' if wrong == 1 else 'differ'} ({100 * wrong / max(1, n):.1f} %)"
+
+
+def same(one: object, two: object) -> bool:
+    """Whether two values are the same; NaN is the same as NaN."""
+    return one == two or (one != one and two != two)  # noqa: PLR0124
+
+
+def show(value: object) -> str:
+    """A value as a report has it: `-` where there is none, lists in brackets without commas."""
+    if value is None:
+        return "-"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {show(item)}" for key, item in value.items())
+    if _is_list(value):
+        return f"[{' '.join(show(item) for item in value)}]"
+    return str(value)
+
+
+def show_both(real: Sequence[object], sim: Sequence[object]) -> tuple[str, str]:
+    """Two lists, written from shortly before the place where they part when they are long."""
+    if max(len(real), len(sim)) <= MEMBERS:
+        return show(real), show(sim)
+    parted = next((place for place, (one, two) in enumerate(zip(real, sim, strict=False)) if one != two), min(len(real), len(sim)))
+    start = max(0, parted - 2)
+    return _part(real, start), _part(sim, start)
+
+
+def _part(members: Sequence[object], start: int) -> str:
+    inside = " ".join(show(member) for member in members[start : start + MEMBERS])
+    after = f" ... of {len(members)}" if start + MEMBERS < len(members) else ""
+    return f"[{'... ' if start else ''}{inside}{after}]"
+
+
+def _lines(wrong: Sequence[str], real: Series, sim: Series) -> Iterator[str]:
+    for place in wrong[:SHOWN]:
+        yield f"{place}: {_parted(real.get(place, NOTHING), sim.get(place, NOTHING))}"
+    if len(wrong) > SHOWN:
+        yield f"and {len(wrong) - SHOWN} more"
+    pairs = [(real[place], sim[place]) for place in wrong if place in real and place in sim]
+    numbers = [(one, two) for one, two in pairs if _is_number(one) and _is_number(two)]
+    if numbers:
+        yield _largest(numbers)
+
+
+def _parted(real: object, sim: object) -> str:
+    """Both values; of two mappings only what differs."""
+    if isinstance(real, Mapping) and isinstance(sim, Mapping):
+        keys = [key for key in real if not same(real[key], sim.get(key))]
+        return "; ".join(f"{key} {_parted(real[key], sim.get(key))}" for key in keys)
+    if _is_list(real) and _is_list(sim):
+        real, sim = show_both(real, sim)
+    return f"real {show(real)}   sim {show(sim)}"
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _largest(pairs: Sequence[tuple[object, object]]) -> str:
+    gaps = [(abs(float(one) - float(two)), abs(float(one))) for one, two in pairs]  # type: ignore[arg-type]
+    relative = max((gap / size if size else inf) for gap, size in gaps)
+    return f"largest absolute difference {max(gap for gap, _ in gaps):.6g}, relative {relative:.3g}"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

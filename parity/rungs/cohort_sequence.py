@@ -1,0 +1,129 @@
+"""L1: the same trainers, in the same order, made the same model, cycle by cycle."""
+
+from collections.abc import Callable
+from typing import Any
+
+from parity.compare import mismatch, same, show, show_both
+from parity.evidence import BY_RULES, Pair, Run, Window
+from parity.rung import DIAG, EXACT, LOGICAL, Finding, failed, passed, rung
+
+Plain = dict[str, Any]
+
+CADENCE = ("round", "data_id", "iteration", "model_version", "goal", "committed", "reason")
+
+ASPECTS: dict[str, Callable[[Plain], object]] = {
+    "set": lambda row: sorted(member["trainer"] for member in row["cohort"]),
+    "order": lambda row: [member["trainer"] for member in row["cohort"]],
+    "assigns": lambda row: [(member["id"], member["staleness"], member["rate"]) for member in row["cohort"]],
+    "stamps": lambda row: [(member["dispatched_ns"], member["stamp_ns"]) for member in row["cohort"]] + [row["stamp_ns"]],
+    "cadence": lambda row: tuple(row[name] for name in CADENCE),
+    "variance": lambda row: row["variance"],
+    "model": lambda row: row["model"],
+}
+"""What must be equal in a cycle, in the order in which a cycle goes wrong."""
+
+IN_TIME = ("stamps",)
+"""Aspects that are measured, not decided, in the fidelity tier."""
+
+
+@rung(
+    id="L1",
+    name="cohort_sequence",
+    stage=6,
+    tier=EXACT,
+    domain=LOGICAL,
+    needs=["agg_round.cohort", "agg_round.model", "agg_round.reason"],
+    upstream=["S2", "U5", "R1", "P0", "I0", "K6", "U4"],
+    over="cycles",
+    fidelity=DIAG,
+)
+def cohort_sequence(pair: Pair, window: Window) -> Finding:
+    """Cycle by cycle: the set, the order, the assigns and stamps, the cadence, the variance, the model digest.
+
+    What it checks: each closed cycle of the window against the same cycle of the other run: who is in it, in
+        which commit order, with which assign ids, staleness, rates and stamps; (round, data_id, iteration,
+        version, K, committed, reason); V; the digest of the model after the close. When both runs ended by
+        their own rules and nothing cut the window, they must have closed equally many.
+    Why: this is the claim of the exact tier. Equal digests mean that roles, codec, transport, processes and
+        concurrency changed nothing.
+    Reads: agg_round.
+    Statistic: number of cycles that differ in any of these.
+    Tolerance: 0. In the fidelity tier the rung is DIAG: it says where the two first parted, or that they
+        did not; stamps are left out there, because they are measured.
+    Known limits: it finds the place, not the cause. `flame replay` shows the node's state there.
+    """
+    aspects = [name for name in ASPECTS if pair.exact or name not in IN_TIME]
+    real, sim = ({row["cycle"]: row for row in window.in_cycles(run.rounds).iter_rows(named=True)} for run in pair.runs)
+    parted = {cycle: found for cycle in range(window.cycles) if (found := _parted(real.get(cycle), sim.get(cycle), aspects))}
+    if not parted:
+        return _complete(pair, window)
+    first = min(parted)
+    reason = f"{mismatch(len(parted), window.cycles, 'cycles')}, first at {_place(first, real.get(first) or sim.get(first) or {})}"
+    detail = [*_told(real.get(first), sim.get(first), parted[first]), _tally(parted, window.cycles), _hint(pair)]
+    return failed(reason, effect=len(parted) / window.cycles, tol=0.0, n=window.cycles, detail=detail)
+
+
+def _complete(pair: Pair, window: Window) -> Finding:
+    """All common cycles are equal; so must their number be, unless something outside ended a run."""
+    closes = {run.side: run.rounds.height for run in pair.runs}
+    by_rules = all(run.verdict is not None and run.verdict.verdict in BY_RULES for run in pair.runs)
+    if by_rules and not window.limited and closes["real"] != closes["sim"]:
+        reason = f"real closed {closes['real']} cycles, sim {closes['sim']}; the first {window.cycles} are equal"
+        return failed(reason, effect=1.0, tol=0.0, n=max(closes.values()), detail=[*map(_end, pair.runs), _hint(pair)])
+    return passed(f"{window.cycles} cycles equal, model digests included", effect=0.0, tol=0.0, n=window.cycles)
+
+
+def _parted(real: Plain | None, sim: Plain | None, aspects: list[str]) -> list[str]:
+    """The aspects in which a cycle differs. A wrong set is a wrong order too, and is named once."""
+    if real is None or sim is None:
+        return ["presence"]
+    found = [name for name in aspects if not same(ASPECTS[name](real), ASPECTS[name](sim))]
+    return [name for name in found if name != "order" or "set" not in found]
+
+
+def _place(cycle: int, row: Plain) -> str:
+    return f"cycle {cycle} (round {row.get('round')}, bin {row.get('data_id')}, iteration {row.get('iteration')})"
+
+
+def _told(real: Plain | None, sim: Plain | None, aspects: list[str]) -> list[str]:
+    """Both cohorts with their stamps, and what else differs in that cycle."""
+    if real is None or sim is None:
+        return [f"{'real' if real is None else 'sim'} has no record of that cycle"]
+    one, two = show_both(ASPECTS["order"](real), ASPECTS["order"](sim))  # type: ignore[arg-type]
+    lines = [f"real {one}   sim {two}   differs in: {', '.join(aspects)}", *_stamps(real, sim)]
+    for name in ("variance", "model"):
+        if name in aspects:
+            lines.append(f"{name}: real {show(real[name])}   sim {show(sim[name])}")
+    if "cadence" in aspects:
+        lines += [f"{name}: real {show(real[name])}   sim {show(sim[name])}" for name in CADENCE if real[name] != sim[name]]
+    if "assigns" in aspects:
+        pairs = zip(real["cohort"], sim["cohort"], strict=False)
+        lines += [f"{one['trainer']}: {_differing(one, two)}" for one, two in pairs if _differing(one, two)][:3]
+    return lines
+
+
+def _differing(one: Plain, two: Plain) -> str:
+    return ", ".join(f"{name} real {one[name]} sim {two[name]}" for name in ("id", "staleness", "rate") if one[name] != two[name])
+
+
+def _stamps(real: Plain, sim: Plain) -> list[str]:
+    one, two = ([f"{member['stamp_ns'] / 1e9:.3f}" for member in row["cohort"]] for row in (real, sim))
+    if one == two and real["stamp_ns"] == sim["stamp_ns"]:
+        return [f"stamps {show_both(one, two)[0][1:-1]}"]
+    first, second = show_both(one, two)
+    return [f"stamps: real {first} closed {real['stamp_ns'] / 1e9:.6f}   sim {second} closed {sim['stamp_ns'] / 1e9:.6f}"]
+
+
+def _tally(parted: dict[int, list[str]], cycles: int) -> str:
+    names = ["presence", *ASPECTS]
+    counts = {name: sum(name in found for found in parted.values()) for name in names}
+    return "over the window: " + ", ".join(f"{name} {count} of {cycles}" for name, count in counts.items() if count)
+
+
+def _end(run: Run) -> str:
+    verdict = run.verdict
+    return f"{run.side}: {verdict.verdict} ({verdict.reason})" if verdict else f"{run.side}: no verdict"
+
+
+def _hint(pair: Pair) -> str:
+    return f"hint: flame replay {pair.real.dir.path} --node aggregator"

@@ -1,0 +1,50 @@
+"""V4: as many commits are forced, and for the same reasons."""
+
+from parity.compare import equal
+from parity.evidence import Pair, Run, Window
+from parity.rung import DIST, LOGICAL, Finding, measured, rung
+from parity.statistics import mean
+
+UNFORCED = ("natural", "goal")
+
+
+@rung(
+    id="V4",
+    name="force_commit_rate",
+    stage=6,
+    tier=DIST,
+    domain=LOGICAL,
+    needs=["agg_round.reason", "agg_round.committed"],
+    upstream=["V1"],
+    over="bins",
+)
+def force_commit_rate(pair: Pair, window: Window) -> Finding:
+    """The share of commits that a cap or a plateau forced agrees, and so does the share of each reason.
+
+    What it checks: the reason of each commit over the bins that both runs completed.
+    Why: a gate that never opens by itself is a cap with extra steps; the two worlds must agree on which it is.
+    Reads: agg_round.reason, agg_round.committed.
+    Statistic: equality, bin by bin (exact); difference of the shares over aligned bins (fidelity).
+    Tolerance: exact 0; fidelity 0.05 for the forced share and for each reason.
+    Known limits: none.
+    """
+    real, sim = (_reasons(run, window) for run in pair.runs)
+    if pair.exact:
+        return equal("commits", _labelled(real), _labelled(sim))
+    shares = {f"share of {reason}": (reason,) for reason in sorted({*real, *sim})}
+    forced = tuple(reason for reason in {*real, *sim} if reason not in UNFORCED)
+    return measured(
+        *(
+            mean([reason in those for reason in real], [reason in those for reason in sim], 0.05, name=name, aligned=True)
+            for name, those in ({"forced share": forced} | shares).items()
+        )
+    )
+
+
+def _reasons(run: Run, window: Window) -> list[str]:
+    rounds = window.in_bins(run, run.rounds)
+    return rounds.filter(rounds["committed"])["reason"].to_list()
+
+
+def _labelled(reasons: list[str]) -> dict[str, str]:
+    return {f"commit of bin {number}": reason for number, reason in enumerate(reasons)}

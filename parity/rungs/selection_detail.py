@@ -1,0 +1,60 @@
+"""S34: the same trainers are chosen, from the same pool, with as many in flight."""
+
+import polars as pl
+
+from parity.compare import equal
+from parity.evidence import Pair, Run, Window
+from parity.rung import DIST, LOGICAL, Finding, failed, measured, rung
+from parity.statistics import mean
+
+COLUMNS = ("chosen", "eligible", "candidates", "in_flight", "pending", "concurrency", "goal", "policy", "eligible_fp")
+
+
+@rung(
+    id="S34",
+    name="selection_detail",
+    stage=3,
+    tier=DIST,
+    domain=LOGICAL,
+    needs=["selection.chosen", "selection.in_flight", "dispatch.in_flight"],
+    upstream=["A2"],
+    over="cycles",
+)
+def selection_detail(pair: Pair, window: Window) -> Finding:
+    """How many are chosen and in flight agrees, and nobody is dispatched over the concurrency C.
+
+    What it checks: in each run, slots held at each dispatch are at most C. Between the runs, in the exact
+        tier: each selection has the same chosen list, pool, fingerprint and slots. In the fidelity tier:
+        the mean number chosen and the mean number in flight.
+    Why: selection is the first decision of a cycle. If it parts, everything after it does.
+    Reads: selection.*, dispatch.in_flight.
+    Statistic: equality (exact); relative difference of the two means, block permutation (fidelity).
+    Tolerance: exact 0; fidelity: chosen 0.05, in flight 0.15. Over C: 0 in both.
+    Known limits: in flight is sampled at selections, not over time (Sr does that).
+    """
+    over = [fault for run in pair.runs for fault in _over_concurrency(run)]
+    if over:
+        return failed(f"{len(over)} dispatches over C: {over[0]}", effect=float(len(over)), tol=0.0, detail=over[:5])
+    frames = {run.side: window.in_cycles(run.frame("selection")).sort("_seq") for run in pair.runs}
+    if pair.exact:
+        return equal("selections", _series(frames["real"]), _series(frames["sim"]))
+    real, sim = frames["real"], frames["sim"]
+    return measured(
+        mean(real["chosen"].list.len(), sim["chosen"].list.len(), 0.05, name="mean chosen", relative=True),
+        mean(real["in_flight"], sim["in_flight"], 0.15, name="mean in flight", relative=True),
+    )
+
+
+def _series(frame: pl.DataFrame) -> dict[str, object]:
+    return {
+        f"selection {number} (cycle {row['cycle']})": {name: row[name] for name in COLUMNS}
+        for number, row in enumerate(frame.iter_rows(named=True))
+    }
+
+
+def _over_concurrency(run: Run) -> list[str]:
+    limit = run.condition.concurrency
+    over = run.frame("dispatch").filter(pl.col("in_flight") > limit).sort("_seq")
+    return [
+        f"{run.side} id {row['id']} (cycle {row['cycle']}): {row['in_flight']} in flight, C = {limit}" for row in over.iter_rows(named=True)
+    ]
