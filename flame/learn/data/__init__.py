@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flame.config.errors import unknown
 from flame.learn.data.dataset import SHIPPED, Dataset, data_folder, ensure_partition, find, load
-from flame.learn.data.prepare import PREPARED
+from flame.learn.data.sources import PREPARED
 
 __all__ = ["PREPARED", "Dataset", "data_folder", "ensure_partition", "find", "load", "partition", "prepare"]
 

@@ -18,7 +18,7 @@ from flame.core.rng import derive
 from flame.learn.data.columnar import Columns, columns
 from flame.learn.data.fednlp import Method, Positions, method_name, methods, read_partition, write_partition
 from flame.learn.data.partition import deal
-from flame.learn.data.prepare import PREPARED
+from flame.learn.data.sources import PREPARED
 
 SHIPPED = (("uniform", 10, 1.0), ("niid_label", 10, 1.0), ("uniform", 100, 1.0), ("niid_label", 100, 1.0))
 """Partitions that `prepare` makes: those of the run-sets that are shipped."""

