@@ -38,7 +38,7 @@ MESSAGE = st.one_of(
     st.builds(Update, COUNT, COUNT, COUNT, COUNT, INT64, PAYLOAD, COUNT, FLOAT, FLOAT, FLOAT),
     st.builds(Weights, COUNT, PAYLOAD),
     st.builds(Presence, TEXT, TEXT, st.builds(Profile, TEXT, COUNT), TEXT, TEXT, TEXT),
-    st.builds(Heartbeat, TEXT, TEXT, st.lists(TEXT, max_size=3)),
+    st.builds(Heartbeat, TEXT, TEXT, st.lists(COUNT, max_size=3), COUNT),
     st.builds(End, TEXT),
 )
 
