@@ -8,13 +8,14 @@ torch with one thread, in both worlds. A failure is tried once more; the second 
   Beside  runs tasks one after another beside a main loop, earliest due first (real)
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from multiprocessing import get_context
 from threading import Condition, Thread
-from time import monotonic_ns, perf_counter
+from time import monotonic_ns, perf_counter, sleep
 from typing import Protocol
 
 from flame.core.tasks import Result, Task
@@ -116,6 +117,13 @@ class Pool:
         context.set_forkserver_preload(["torch", "flame.runtime.compute"])
         self._tasks = 0
         self._processes = ProcessPoolExecutor(size, context, initializer=_settle, initargs=(make,))
+        self._await_settled(size)
+
+    def _await_settled(self, size: int) -> None:
+        """Until every process has its learner: building them belongs to nobody's computing time."""
+        settled: set[int] = set()
+        while len(settled) < size:
+            settled |= set(self._processes.map(_settled_here, range(2 * size)))
 
     def submit(self, task: Task) -> Ticket:
         """Hand the task to a free process."""
@@ -131,12 +139,20 @@ class Pool:
         self._processes.shutdown(wait=True, cancel_futures=True)
 
 
+SETTLE_PAUSE_S = 0.02
+"""How long a process keeps one question to itself, so that the others get theirs."""
+
 _settled: list[Learner] = []
 """The learner of a pool process."""
 
 
 def _settle(make: Callable[[], Learner]) -> None:
     _settled[:] = [make()]
+
+
+def _settled_here(_: int) -> int:
+    sleep(SETTLE_PAUSE_S)
+    return os.getpid()
 
 
 def _work(task: Task) -> Finished:
