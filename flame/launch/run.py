@@ -16,12 +16,14 @@ from flame.config.condition import Condition
 from flame.config.devices import profiles
 from flame.config.world import World
 from flame.core.events import StopAsked
+from flame.launch.signals import told
 from flame.launch.ui import Quiet, Ui
 from flame.learn.learner import Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime.books import Verdict, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
 from flame.runtime.compute import Executor, Inline, Pool
+from flame.runtime.meter import Meter
 from flame.runtime.sim import Simulation
 from flame.telemetry.records import AggEval, AggRound, StepTiming
 
@@ -100,10 +102,14 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
     )
     gc.freeze()
     try:
-        outcome = simulation.run()
+        with told(watcher.asked):
+            outcome = simulation.run()
         verdict = verdict_of(aggregator, outcome.verdict, outcome.reason, outcome.wall_s)
         books.sink.write("aggregator", 0, None, StepTiming("join", outcome.joined_s))
         books.sink.write("aggregator", outcome.now, None, StepTiming("loop", outcome.wall_s, executor.counts()))
+        resources = watcher.meter.report()
+        if resources is not None:
+            books.sink.write("aggregator", outcome.now, None, resources)
     except Exception as error:  # the run is over, its directory must say why
         write_verdict(path, Verdict("CRASH", f"{type(error).__name__}: {error}"))
         raise
@@ -121,21 +127,28 @@ class _Watcher:
     def __init__(self, ui: Ui, wall_s: float | None) -> None:
         self._ui = ui
         self._ceiling = monotonic() + wall_s if wall_s is not None else None
+        self._asked: StopAsked | None = None
+        self.meter = Meter()
 
     def saw(self, now: int, record: AggRound | AggEval) -> None:
         """A cycle has closed, or an evaluation was released."""
         if isinstance(record, AggEval):
             self._ui.scored(record.accuracy, record.loss)
-        else:
-            at = record.at
-            self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight)
+            return
+        at = record.at
+        self.meter.sample()
+        self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight)
+
+    def asked(self, signal: str) -> None:
+        """A signal came."""
+        self._asked = StopAsked(signal, "INTERRUPTED")
 
     def stop_asked(self) -> StopAsked | None:
-        """The ceiling, once."""
+        """What was asked for, or the ceiling, once."""
         if self._ceiling is not None and monotonic() > self._ceiling:
             self._ceiling = None
             return StopAsked("the ceiling of wall time was reached", "WALL_CEILING")
-        return None
+        return self._asked
 
 
 # ---- for real

@@ -8,9 +8,6 @@ Ctrl-C, TERM                           the aggregator is asked to stop; a second
 wall ceiling                           the same, with its own verdict
 """
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import monotonic
@@ -19,6 +16,7 @@ from typing import Any
 from flame.core.messages import AGGREGATOR
 from flame.core.time import in_seconds
 from flame.launch.fleet import Child, Fleet
+from flame.launch.signals import told
 from flame.launch.ui import Ui
 from flame.runtime.broker import Broker
 from flame.runtime.control import AskStop, Closed, Crashed, Ended, Finish, Ready, Scored, Silent, WorkerLost, WorkerRestarted
@@ -42,7 +40,7 @@ class Watch:
 
     def until_end(self) -> tuple[str, str]:
         """Watch to the end, and see everybody out. The verdict and its reason."""
-        with self._signals():
+        with told(self._asked):
             while self._ended is None and self._crash is None and self._interrupts < 2:
                 self._look()
         if self._ended is not None:
@@ -132,18 +130,9 @@ class Watch:
         self._aggregator.tell(Finish())
         self._fleet.join([AGGREGATOR], END_WAIT_S)
 
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        def asked(signum: int, frame: Any) -> None:
-            self._interrupts += 1
-            self._aggregator.tell(AskStop(signal.Signals(signum).name, "INTERRUPTED"))
-
-        before = {signum: signal.signal(signum, asked) for signum in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
+    def _asked(self, signal: str) -> None:
+        self._interrupts += 1
+        self._aggregator.tell(AskStop(signal, "INTERRUPTED"))
 
 
 def _readable(pipe: Connection) -> bool:

@@ -27,11 +27,15 @@ from flame.runtime import codec
 from flame.runtime.compute import Beside, Computed
 from flame.runtime.control import Order
 from flame.runtime.journal import Blank, Journal
+from flame.runtime.meter import Meter
 from flame.runtime.mqtt import Connected, Disconnected, Inbound, MqttTransport, Raw, Refused
 from flame.runtime.observe import comm_record
 from flame.runtime.sim import located
 from flame.telemetry.records import Fault, TrainerRound
 from flame.telemetry.writer import Sink
+
+BEATS_PER_REPORT = 5
+"""Heartbeats between two Resource records."""
 
 
 class Side(Protocol):
@@ -109,6 +113,7 @@ class Driver:
         self._cancelled: set[TimerKey] = set()
         self._serial = 0
         self._jobs: dict[tuple[str, int], Job] = {}
+        self._meter, self._beats = Meter(), 0
 
     @property
     def now(self) -> int:
@@ -124,6 +129,7 @@ class Driver:
         while self.ended is None:
             self._serve(self._wait())
             self._fire()
+        self._report_resources()
         return self.ended
 
     def end(self, stop: Stop) -> None:
@@ -154,7 +160,16 @@ class Driver:
 
     def _beat(self) -> None:
         self.side.beat(self)
+        self._meter.sample()
+        self._beats += 1
+        if self._beats % BEATS_PER_REPORT == 0:
+            self._report_resources()
         self.after(self._heartbeat, self._beat)
+
+    def _report_resources(self) -> None:
+        record = self._meter.report()
+        if record is not None:
+            self.note(record)
 
     def _serve(self, item: Any) -> None:
         match item:

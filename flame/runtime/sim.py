@@ -28,9 +28,6 @@ from flame.runtime.observe import comm_record
 from flame.telemetry.records import AggEval, AggRound, TrainerRound
 from flame.telemetry.writer import Sink
 
-CEILING_CHECK = 256
-"""Steps between two looks at the wall clock."""
-
 
 @dataclass(slots=True)
 class Outcome:
@@ -104,10 +101,9 @@ class Simulation:
             return
         self._now = at
         self._step(node, self._answer(node, *waiting) if event is None else event)
-        if self._watcher is not None and self._journal.seq % CEILING_CHECK == 0:
-            asked = self._watcher.stop_asked()
-            if asked is not None and self._ended is None:
-                self._step(AGGREGATOR, asked)
+        asked = self._watcher.stop_asked() if self._watcher is not None else None
+        if asked is not None and self._ended is None:
+            self._step(AGGREGATOR, asked)
 
     def _step(self, node: str, event: Event) -> None:
         machine = self._aggregator if node == AGGREGATOR else self._trainers[node]
