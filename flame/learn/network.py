@@ -136,7 +136,7 @@ def first_layer(pretrained: Pretrained, trainable: Trainable) -> int | None:
         if count:
             raise ConfigError(f"`trainable.last_layers` is {count}, but `part: head` trains no layer", "drop it, or use `part: bitfit`")
         return None
-    layers = int(pretrained.config.get("num_hidden_layers") or pretrained.config["n_layers"])
+    layers = layers_of(pretrained)
     if count > layers or (count and kind not in STACKS):
         known = f"the model has {layers}" if kind in STACKS else f"layers of a `{kind}` can't be told apart here"
         raise ConfigError(f"`trainable.last_layers` is {count}, but {known}", f"give at most {layers}, or 0 for every bias")
@@ -144,15 +144,22 @@ def first_layer(pretrained: Pretrained, trainable: Trainable) -> int | None:
 
 
 def trainable_names(top: nn.Module, pretrained: Pretrained, trainable: Trainable) -> tuple[str, ...]:
-    """Names of the trainable parameters, in the order in which theta holds them."""
+    """Names of the trainable parameters, in the order in which theta holds them: biases from below, then the head."""
     names = [name for name, _ in top.named_parameters()]
-    if trainable.part == "bitfit" and trainable.last_layers:
-        stack = STACKS[pretrained.config["model_type"]]
-        inside = f"encoder.{stack}.layer."
-    else:
-        inside = "encoder."
-    biases = [name for name in names if name.startswith(inside) and name.endswith("bias")] if trainable.part == "bitfit" else []
-    return (*biases, *(name for name in names if name.startswith("head.")))
+    head = tuple(name for name in names if name.startswith("head."))
+    if trainable.part == "head":
+        return head
+    biases = [name for name in names if name.startswith("encoder.") and name.endswith("bias")]
+    if trainable.last_layers:
+        inside = f"encoder.{STACKS[pretrained.config['model_type']]}.layer."
+        first = layers_of(pretrained) - trainable.last_layers
+        biases = [name for name in biases if name.startswith(inside) and int(name.removeprefix(inside).split(".")[0]) >= first]
+    return (*biases, *head)
+
+
+def layers_of(pretrained: Pretrained) -> int:
+    """Number of encoder layers."""
+    return int(pretrained.config.get("num_hidden_layers") or pretrained.config["n_layers"])
 
 
 @dataclass(frozen=True, slots=True)

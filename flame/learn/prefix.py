@@ -47,7 +47,7 @@ class PrefixCache:
         """The activations of the batch `rows`, read if they are there, else computed and kept."""
         path = self._path(rows)
         if self.note is None:
-            with suppress(FileNotFoundError):
+            with suppress(OSError, ValueError, EOFError):  # missing, unreadable or torn: it is computed again
                 found = np.load(path, mmap_mode="r")
                 self.hits += 1
                 return found  # type: ignore[no-any-return]
