@@ -1,0 +1,1 @@
+"""Figures from telemetry: reducers over finished runs, never anything that runs again."""
