@@ -10,9 +10,10 @@ from parity.rung import Rung
 
 
 class Ladder:
-    """Built rungs, sorted by stage and, within one, upstream first. unbuilt: upstreams of rungs that don't exist yet.
+    """Built rungs, listed in causal order. unbuilt: upstreams of rungs that don't exist yet.
 
-    Raises ValueError for ids that are not unique, an upstream that is unknown or of a later stage, or a circle.
+    Raises ValueError for ids that are not unique, an unknown upstream, a circle, or a rung that is listed
+    before one on which it rests.
     """
 
     def __init__(self, rungs: Iterable[Rung], unbuilt: Mapping[str, tuple[str, ...]] | None = None) -> None:
@@ -22,9 +23,8 @@ class Ladder:
         if len(self._rungs) < len(listed) or self._rungs.keys() & self._unbuilt.keys():
             raise ValueError("two rungs have the same id")
         self._above = {rung.id: self._reach(rung.id, ()) for rung in listed}
-        for rung in listed:
-            self._check_stages(rung)
-        self.rungs = tuple(sorted(listed, key=lambda rung: (rung.stage, len(self._above[rung.id]))))
+        self.rungs = listed
+        self._check_order()
 
     def upstream(self, id: str) -> list[str]:
         """All built rungs on which `id` rests, transitively, in causal order."""
@@ -45,7 +45,10 @@ class Ladder:
             return self._unbuilt[id]
         raise ValueError(f"upstream `{id}` is no rung, built or unbuilt")
 
-    def _check_stages(self, rung: Rung) -> None:
-        late = [above for above in self._above[rung.id] if self._rungs[above].stage > rung.stage]
-        if late:
-            raise ValueError(f"rung `{rung.id}` of stage {rung.stage} rests on `{late[0]}` of a later stage")
+    def _check_order(self) -> None:
+        seen: set[str] = set()
+        for rung in self.rungs:
+            early = sorted(self._above[rung.id] - seen)
+            if early:
+                raise ValueError(f"rung `{rung.id}` is listed before `{early[0]}`, on which it rests")
+            seen.add(rung.id)

@@ -1,7 +1,8 @@
 """The in-flight ledger of one run, read back from its telemetry.
 
 A row is one assign: it begins with a dispatch and ends exactly once, by the close of the cycle that
-took its update, by a reject, or by a void (an intrusion that gave it up). `seq` is the order in
+took its update, by a reject, or by a void (an intrusion that gave it up, or its node's planned
+departure). `seq` is the order in
 which the aggregator emitted its records, so "before" is exact even where stamps are equal.
 """
 
@@ -60,7 +61,7 @@ class Ledger:
 
 
 def ledger_of(run: Run) -> Ledger:
-    """The ledger of `run`, from its dispatch, accepted, agg_round and intrusion records."""
+    """The ledger of `run`, from its dispatch, accepted, agg_round, intrusion and peer records."""
     ledger = Ledger()
     for row in run.frame("dispatch").sort("_seq").iter_rows(named=True):
         if row["id"] in ledger.rows:
@@ -74,7 +75,17 @@ def ledger_of(run: Run) -> Ledger:
             ledger.rows[key].ends.append((ending, seq, cycle))
         else:
             ledger.strays.append(f"cycle {cycle}: {ending} of id {key}, which was never dispatched")
+    _void_departed(run, ledger)
     return ledger
+
+
+def _void_departed(run: Run, ledger: Ledger) -> None:
+    """A node that leaves as planned takes its open row with it, unless the update was accepted before."""
+    departed = run.frame("peer").filter(~pl.col("up") & pl.col("planned")).select("node", "_seq")
+    for node, seq in departed.iter_rows():
+        for row in ledger.rows.values():
+            if row.trainer == node and row.seq < seq and not row.ends and not row.accepts:
+                row.ends.append(("void", seq, row.cycle))
 
 
 def _accept(ledger: Ledger, key: int, seq: int, cycle: int, taken: bool) -> None:

@@ -12,6 +12,7 @@ is PASS, FAIL or too little to tell, and who is to blame, is the engine's to say
   side must have it. A need that is absent makes the rung SKIP, and the need is named.
 - reads: record kinds that it looks at beyond its needs, so that they are read in the same pass.
 - over: which part of the runs the rung looks at; the engine doesn't call it when that part is empty.
+- shown: its reason is printed even when it passes.
 - fidelity: the tier in the fidelity tier, where it is another one (L1 and Cm are DIAG there).
 """
 
@@ -119,6 +120,7 @@ class Rung:
     upstream: tuple[str, ...]
     over: Span
     fidelity: Tier
+    shown: bool
     check: Check = field(repr=False)
     doc: str = field(repr=False, default="")
 
@@ -139,12 +141,25 @@ def rung(
     upstream: Sequence[str] = (),
     over: Span = "run",
     fidelity: Tier | None = None,
+    shown: bool = False,
 ) -> Callable[[Check], Rung]:
     """Declare the decorated check as a rung."""
 
     def declare(check: Check) -> Rung:
         return Rung(
-            id, name, stage, tier, domain, tuple(needs), tuple(reads), tuple(upstream), over, fidelity or tier, check, check.__doc__ or ""
+            id,
+            name,
+            stage,
+            tier,
+            domain,
+            tuple(needs),
+            tuple(reads),
+            tuple(upstream),
+            over,
+            fidelity or tier,
+            shown,
+            check,
+            check.__doc__ or "",
         )
 
     return declare

@@ -4,28 +4,28 @@
 """
 
 from parity.ladder import Ladder
-from parity.rungs.agg_goal_cycles import agg_goal_cycles
-from parity.rungs.codec_match import codec_match
-from parity.rungs.cohort_sequence import cohort_sequence
-from parity.rungs.convergence import convergence
-from parity.rungs.convergence_loss import convergence_loss
-from parity.rungs.failsafe import failsafe
-from parity.rungs.field_coverage import field_coverage
-from parity.rungs.force_commit_rate import force_commit_rate
-from parity.rungs.init_digest import init_digest
-from parity.rungs.iter_per_data_id import iter_per_data_id
-from parity.rungs.lateness import lateness
-from parity.rungs.replay_identity import replay_identity
-from parity.rungs.residence import residence
-from parity.rungs.selection_detail import selection_detail
-from parity.rungs.sim_commit_monotone import sim_commit_monotone
-from parity.rungs.sim_rate import sim_rate
-from parity.rungs.sim_speedup import sim_speedup
-from parity.rungs.stamps import stamps
-from parity.rungs.timing_overrun import timing_overrun
-from parity.rungs.trainer_speed import trainer_speed
-from parity.rungs.var_trajectory import var_trajectory
-from parity.rungs.vclock_telemetry import vclock_telemetry
+from parity.rungs.c1_convergence import convergence
+from parity.rungs.c2_convergence_loss import convergence_loss
+from parity.rungs.cm_codec_match import codec_match
+from parity.rungs.i0_init_digest import init_digest
+from parity.rungs.k1_sim_commit_monotone import sim_commit_monotone
+from parity.rungs.k5_failsafe import failsafe
+from parity.rungs.k6_stamps import stamps
+from parity.rungs.k7_sim_rate import sim_rate
+from parity.rungs.k10_vclock_telemetry import vclock_telemetry
+from parity.rungs.l1_cohort_sequence import cohort_sequence
+from parity.rungs.lt_lateness import lateness
+from parity.rungs.ovr_timing_overrun import timing_overrun
+from parity.rungs.p0_replay_identity import replay_identity
+from parity.rungs.p3_trainer_speed import trainer_speed
+from parity.rungs.r1_residence import residence
+from parity.rungs.s34_selection_detail import selection_detail
+from parity.rungs.sp_sim_speedup import sim_speedup
+from parity.rungs.tc1_field_coverage import field_coverage
+from parity.rungs.u4_agg_goal_cycles import agg_goal_cycles
+from parity.rungs.v1_iter_per_data_id import iter_per_data_id
+from parity.rungs.v2_var_trajectory import var_trajectory
+from parity.rungs.v4_force_commit_rate import force_commit_rate
 
 RUNGS = (
     replay_identity,  # P0

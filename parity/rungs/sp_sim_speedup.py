@@ -2,7 +2,7 @@
 
 from parity.evidence import Pair, Window
 from parity.rung import DIST, PHYSICAL, Finding, failed, passed, rung, skipped
-from parity.rungs.sim_rate import rate_of
+from parity.rungs.k7_sim_rate import rate_of
 
 TOL = 1.0
 
@@ -15,6 +15,7 @@ TOL = 1.0
     domain=PHYSICAL,
     needs=["sim:agg_round.vclock_ns", "sim:verdict.wall_s"],
     upstream=["K7"],
+    shown=True,
 )
 def sim_speedup(pair: Pair, window: Window) -> Finding:
     """The sim passes at least one virtual second per wall second; real wall over sim wall is shown.

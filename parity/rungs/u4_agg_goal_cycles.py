@@ -16,6 +16,7 @@ from parity.single import Look, in_each
     tier=INV,
     domain=LOGICAL,
     needs=["agg_round.cohort", "agg_round.goal", "dispatch.id", "accepted.id"],
+    reads=["intrusion", "peer"],
     upstream=["R1", "K6"],
 )
 def agg_goal_cycles(pair: Pair, window: Window) -> Finding:
@@ -25,7 +26,7 @@ def agg_goal_cycles(pair: Pair, window: Window) -> Finding:
         once at most, and that the ends are of dispatched rows; that each accepted update is in a cycle. In the
         exact tier a row that is still open is due no earlier than the last close, or it was lost.
     Why: surplus that is dropped doubles the work, an update that is counted twice biases the mean.
-    Reads: agg_round.cohort, agg_round.goal, dispatch, accepted, intrusion.
+    Reads: agg_round.cohort, agg_round.goal, dispatch, accepted, intrusion, peer.
     Statistic: number of rows and cycles that break the rule.
     Tolerance: 0.
     Known limits: rows that are open when the run ends are counted as open, not as lost; accepted updates that
@@ -39,7 +40,7 @@ def conservation(run: Run) -> Look:
     ledger = ledger_of(run)
     faults = [*_cycles(run), *ledger.strays, *_ends(ledger), *_uncounted(ledger), *_overdue(run, ledger)]
     waiting = [row for row in ledger.open if row.accepts]
-    note = f"{len(ledger.open) - len(waiting)} rows open, {len(waiting)} waiting for their cycle at the end"
+    note = f"ended with {len(ledger.open) - len(waiting)} rows open and {len(waiting)} accepts waiting"
     return Look(run.rounds.height + len(ledger.rows), faults, note)
 
 

@@ -15,6 +15,7 @@ from parity.single import Look, in_each
     tier=INV,
     domain=LOGICAL,
     needs=["dispatch.id", "accepted.id", "agg_round.cohort"],
+    reads=["intrusion", "peer"],
     upstream=["S2"],
 )
 def residence(pair: Pair, window: Window) -> Finding:
@@ -23,7 +24,7 @@ def residence(pair: Pair, window: Window) -> Finding:
     What it checks: in each run, a trainer's rows one after the other: a row is open from its dispatch to the
         close that took its update, its reject or its void, and the next dispatch may only come after that.
     Why: two ledgers that disagreed gave 62.9 % overlap and 215 double dispatches in the reference system.
-    Reads: dispatch, accepted, agg_round.cohort, intrusion, in the order in which the aggregator wrote them.
+    Reads: dispatch, accepted, agg_round.cohort, intrusion, peer, in the order in which the aggregator wrote them.
     Statistic: share of dispatches that overlap the one before.
     Tolerance: 0.
     Known limits: the whole run is looked at, the window or not.

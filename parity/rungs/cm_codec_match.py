@@ -21,6 +21,7 @@ RESEND = "resend"
     upstream=["L1"],
     over="cycles",
     fidelity=DIAG,
+    shown=True,
 )
 def codec_match(pair: Pair, window: Window) -> Finding:
     """Bytes counted by the sim are the bytes sent in the real run, per payload kind and direction.
@@ -31,7 +32,7 @@ def codec_match(pair: Pair, window: Window) -> Finding:
     Reads: comm; accepted (which updates belong to the window).
     Statistic: number of (direction, kind) totals that differ.
     Tolerance: 0. In the fidelity tier the rung is DIAG, because other cohorts send other messages.
-    Known limits: weights that the session layer sends again to a new incarnation (`resend`) are left out and
+    Known limits: weights and assigns that the session layer sends again (`resend`) are left out and
         shown; retransmissions of MQTT itself are not counted by anybody.
     """
     real, sim = (_counted(run, window) for run in pair.runs)
@@ -51,9 +52,14 @@ def codec_match(pair: Pair, window: Window) -> Finding:
 
 
 def _counted(run: Run, window: Window) -> pl.DataFrame:
-    """The messages that count: of released updates of the window, resends left out."""
+    """The messages that count: of released updates of the window, resends left out.
+
+    A worker that died after it sent, and before that was heard, sends again as a new incarnation: the first counts.
+    """
     released = window.in_cycles(run.frame("accepted")).select("id").unique()
-    return run.frame("comm").filter(pl.col("payload") != RESEND).join(released, on="id", how="semi")
+    counted = run.frame("comm").filter(pl.col("payload") != RESEND).join(released, on="id", how="semi", maintain_order="left")
+    first = pl.col("_incarnation").first().over("direction", "id")
+    return counted.filter(pl.col("_incarnation").eq_missing(first))
 
 
 def _totals(frame: pl.DataFrame) -> dict[str, tuple[int, int]]:

@@ -14,7 +14,7 @@ class _Replayed(Protocol):
     skipped: str | None
 
 
-@rung(id="P0", name="replay_identity", stage=0, tier=INV, domain=LOGICAL)
+@rung(id="P0", name="replay_identity", stage=0, tier=INV, domain=LOGICAL, shown=True)
 def replay_identity(pair: Pair, window: Window) -> Finding:
     """Replaying each node's journal gives identical effects, every step.
 

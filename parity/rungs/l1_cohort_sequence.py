@@ -10,17 +10,19 @@ from parity.rung import DIAG, EXACT, LOGICAL, Finding, failed, passed, rung
 Plain = dict[str, Any]
 
 CADENCE = ("round", "data_id", "iteration", "model_version", "goal", "committed", "reason")
+ASSIGN = ("id", "staleness", "rate")
+STAMPS = ("dispatched_ns", "stamp_ns")
 
 ASPECTS: dict[str, Callable[[Plain], object]] = {
     "set": lambda row: sorted(member["trainer"] for member in row["cohort"]),
     "order": lambda row: [member["trainer"] for member in row["cohort"]],
-    "assigns": lambda row: [(member["id"], member["staleness"], member["rate"]) for member in row["cohort"]],
-    "stamps": lambda row: [(member["dispatched_ns"], member["stamp_ns"]) for member in row["cohort"]] + [row["stamp_ns"]],
-    "cadence": lambda row: tuple(row[name] for name in CADENCE),
+    "assigns": lambda row: {member["trainer"]: [member[name] for name in ASSIGN] for member in row["cohort"]},
+    "stamps": lambda row: {member["trainer"]: [member[name] for name in STAMPS] for member in row["cohort"]} | {"": row["stamp_ns"]},
+    "cadence": lambda row: [row[name] for name in CADENCE],
     "variance": lambda row: row["variance"],
     "model": lambda row: row["model"],
 }
-"""What must be equal in a cycle, in the order in which a cycle goes wrong."""
+"""What must be equal in a cycle, in the order in which a cycle goes wrong. A mapping is compared where both have the key."""
 
 IN_TIME = ("stamps",)
 """Aspects that are measured, not decided, in the fidelity tier."""
@@ -36,6 +38,7 @@ IN_TIME = ("stamps",)
     upstream=["S2", "U5", "R1", "P0", "I0", "K6", "U4"],
     over="cycles",
     fidelity=DIAG,
+    shown=True,
 )
 def cohort_sequence(pair: Pair, window: Window) -> Finding:
     """Cycle by cycle: the set, the order, the assigns and stamps, the cadence, the variance, the model digest.
@@ -77,8 +80,14 @@ def _parted(real: Plain | None, sim: Plain | None, aspects: list[str]) -> list[s
     """The aspects in which a cycle differs. A wrong set is a wrong order too, and is named once."""
     if real is None or sim is None:
         return ["presence"]
-    found = [name for name in aspects if not same(ASPECTS[name](real), ASPECTS[name](sim))]
+    found = [name for name in aspects if _differs(ASPECTS[name](real), ASPECTS[name](sim))]
     return [name for name in found if name != "order" or "set" not in found]
+
+
+def _differs(one: object, two: object) -> bool:
+    if isinstance(one, dict) and isinstance(two, dict):
+        return any(one[key] != two[key] for key in one.keys() & two.keys())
+    return not same(one, two)
 
 
 def _place(cycle: int, row: Plain) -> str:
@@ -97,13 +106,14 @@ def _told(real: Plain | None, sim: Plain | None, aspects: list[str]) -> list[str
     if "cadence" in aspects:
         lines += [f"{name}: real {show(real[name])}   sim {show(sim[name])}" for name in CADENCE if real[name] != sim[name]]
     if "assigns" in aspects:
-        pairs = zip(real["cohort"], sim["cohort"], strict=False)
+        others = {member["trainer"]: member for member in sim["cohort"]}
+        pairs = [(member, others[member["trainer"]]) for member in real["cohort"] if member["trainer"] in others]
         lines += [f"{one['trainer']}: {_differing(one, two)}" for one, two in pairs if _differing(one, two)][:3]
     return lines
 
 
 def _differing(one: Plain, two: Plain) -> str:
-    return ", ".join(f"{name} real {one[name]} sim {two[name]}" for name in ("id", "staleness", "rate") if one[name] != two[name])
+    return ", ".join(f"{name} real {one[name]} sim {two[name]}" for name in ASSIGN if one[name] != two[name])
 
 
 def _stamps(real: Plain, sim: Plain) -> list[str]:

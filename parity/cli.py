@@ -1,0 +1,121 @@
+"""`flame parity` and `expt_scripts/run_parity.py`: which runs, how judged, what is printed.
+
+Exit 0: every enforced rung passed. 1: one failed. 2: the checker broke, or there was nothing to compare.
+Reports go to stdout, everything else to stderr.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+
+from flame.telemetry.reader import TelemetryError
+from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
+from parity.document import document
+from parity.engine import Options, RefusedError, Report, check, pair_of
+from parity.invariants import check_run, used
+from parity.report import show, show_invariants
+from parity.rungs import LADDER
+
+PLAIN_WIDTH = 160
+"""Width where the output is no terminal: a log is not wrapped at 80."""
+
+
+class UsageError(Exception):
+    """Nothing sensible can be done with these arguments. str() says what to type instead."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compare pairs, or validate single runs. Returns the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        runs, pairs = _found(options)
+        if options.validate:
+            return _validate(runs or [run for pair in pairs for run in (pair.real, pair.sim)])
+        return _compare(pairs, options)
+    except (UsageError, RefusedError, TelemetryError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="flame parity", description="Whether real runs and their simulated twins agree.")
+    parser.add_argument(
+        "paths", nargs="*", type=Path, metavar="PATH", help="runs, or folders of runs (default: the newest pairs under runs/)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the report")
+    parser.add_argument("--max-bin", type=int, metavar="N", help="compare up to and including bin N, counted from 0")
+    parser.add_argument("--strict", action="store_true", help="enforce DIAG rungs that have an opinion, too")
+    parser.add_argument("--lenient", action="store_true", help="rungs that are judged by a statistic only warn")
+    parser.add_argument("--force", action="store_true", help="compare runs whose fingerprints differ, and say so")
+    parser.add_argument("--validate", action="store_true", help="check each run by itself, and show what it really used")
+    parser.add_argument("--yes", action="store_true", help="don't ask whether the pairs that were found are the right ones")
+    return parser
+
+
+def _found(options: argparse.Namespace) -> tuple[list[RunDir], list[RunPair]]:
+    """Runs that were named, and pairs. Raises UsageError when there is nothing to look at."""
+    paths: list[Path] = options.paths or [Path("runs")]
+    for path in paths:
+        if not path.is_dir():
+            raise UsageError(
+                f"there is no folder `{path}`\nhint: give a run, or a folder of runs; `flame run quick --mode both` makes a pair"
+            )
+    named = [RunDir(path) for path in paths if (path / "condition.json").is_file()]
+    if named and options.validate:
+        return named, []
+    if len(named) == 2 and len(paths) == 2:
+        return named, [pair_of(*named)]
+    surveyed = [survey(path) for path in paths if not (path / "condition.json").is_file()]
+    pairs = pair_up(named + [run for runs, _ in surveyed for run in runs])
+    if not pairs:
+        raise UsageError(_nothing(paths, [reason for _, reasons in surveyed for reason in reasons]))
+    if surveyed:
+        _confirm(pairs, options)
+    return named, pairs
+
+
+def _nothing(paths: Sequence[Path], left_out: Sequence[str]) -> str:
+    where = ", ".join(f"`{path}`" for path in paths)
+    reasons = "".join(f"\n  left out: {reason}" for reason in left_out[:10])
+    return f"no complete pair in {where}: a real and a sim run of one condition, both ended{reasons}\nhint: flame run quick --mode both"
+
+
+def _confirm(pairs: Sequence[RunPair], options: argparse.Namespace) -> None:
+    """Show what was taken, and ask. Raises UsageError for a no, or where nobody can be asked."""
+    for pair in pairs:
+        print(f"took {pair.real.label}\n and {pair.sim.label}", file=sys.stderr)
+    if options.yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked whether these are the right pairs\nhint: --yes takes them")
+    print("compare these? [Y/n] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+        raise UsageError("not compared\nhint: name the two runs")
+
+
+def _compare(pairs: Sequence[RunPair], options: argparse.Namespace) -> int:
+    chosen = Options(options.max_bin, options.strict, options.lenient, options.force)
+    reports: list[Report] = [check(pair, LADDER, chosen) for pair in pairs]
+    if options.json:
+        sys.stdout.write(orjson.dumps(document(reports), option=orjson.OPT_INDENT_2).decode() + "\n")
+    else:
+        show(_console(), reports)
+    return max(report.exit_code for report in reports)
+
+
+def _validate(runs: Sequence[RunDir]) -> int:
+    failed = False
+    for run in runs:
+        rulings = check_run(run)
+        failed |= any(ruling.holds is False for ruling in rulings)
+        show_invariants(_console(), run, rulings, used(run))
+    return 1 if failed else 0
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
