@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flame.config.condition import Condition
-from flame.core.effects import Compute, Effect, Emit, Send, SetTimer, Stop
+from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTimer, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, PeerDown, PeerUp, Received, Started, StopAsked, TimerFired
 from flame.core.machine import IllegalEvent
 from flame.core.messages import Assign, Payload, Update
@@ -37,6 +37,7 @@ from flame.policies.select import SelectView
 from flame.policies.staleness import refusal
 from flame.roles import accounts
 from flame.roles.cycle import Cycle, Upload
+from flame.roles.ending import bound_reached, converged
 from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, STOP, UPDATE, Handle, Inbox, Key
 from flame.roles.roster import Roster, Row
 from flame.roles.stuck import stuck_table
@@ -62,13 +63,14 @@ class Aggregator:
         self.cycle = Cycle(bins)
         self.released: list[Key] = []
         self.profiles: dict[str, Profile] = {}
+        self._nodes = frozenset(condition.nodes)
         self.accepts = self.rejects = self.voids = 0
         self._since_close = 0
         self._selections = 0
         self._blocked_until = 0
-        self._recent_accuracy: list[float] = []
+        self._accuracies: list[float] = []
         self._diverged: str | None = None
-        self._ending: tuple[str, str] | None = None
+        self._ending = ("COMPLETED", "")
         self._select_state: Any = None
         self._commit_states: list[Any] = [None] * len(condition.commit)
         self._opt_state: Any = None
@@ -94,6 +96,8 @@ class Aggregator:
     # ---- what comes in
 
     def _on_peer_up(self, event: PeerUp) -> None:
+        if event.node not in self._nodes:
+            raise IllegalEvent(self, f"{event}: `{event.node}` isn't one of the {len(self._nodes)} trainers of this run")
         self.profiles[event.node] = event.profile
 
     def _on_started(self, event: Started) -> None:
@@ -105,8 +109,9 @@ class Aggregator:
         self._plan(FAULT, self.condition.population.leaves)
         if self.condition.stop.runtime_s is not None:
             self._set_timer((seconds(self.condition.stop.runtime_s) + 1, STOP, OWN, 0))
-        for node in sorted(self.profiles.keys() - self.condition.population.joins.keys()):
-            self.roster.join(node, self.profiles[node])
+        for node in self.condition.nodes:
+            if node not in self.condition.population.joins:
+                self.roster.join(node, self.profiles[node])
         self._open_cycle()
         self._decide()
 
@@ -122,9 +127,14 @@ class Aggregator:
         self._arrive((event.key[1], event.key[2], event.key[3]), None)
 
     def _on_received(self, event: Received) -> None:
-        if not isinstance(event.msg, Update):
+        update = event.msg
+        if not isinstance(update, Update):
             raise IllegalEvent(self, event)
-        self._arrive((UPDATE, event.src, event.msg.id), event.msg)
+        row = self.roster.open.get(update.id)
+        fault = accounts.misfit(row, update, self.theta) if row is not None and row.node == event.src else None
+        if fault is not None:
+            raise IllegalEvent(self, f"update {update.id} of `{event.src}`, which {fault}")
+        self._arrive((UPDATE, event.src, update.id), update)
 
     def _on_compute_done(self, event: ComputeDone) -> None:
         self._arrive((EVAL, OWN, event.job), event.result)
@@ -137,9 +147,15 @@ class Aggregator:
         self._stop("CRASH", f"aggregator: evaluation of version {event.job} failed twice: {event.error}")
 
     def _on_peer_down(self, event: PeerDown) -> None:
-        """An intrusion: the node is lost, its open row is given up."""
+        """An intrusion: the node is lost, its open row is given up. If it was still to join, it never will."""
+        if self.phase == GATHERING:
+            self.profiles.pop(event.node, None)
         row = self._leave(event.node) if self.phase == RUNNING else None
         self._intrude(f"lost `{event.node}`: {event.why}", [row.id] if row else [])
+        joining = self.inbox.key((JOIN, event.node, 0))
+        if joining is not None:
+            self.inbox.void(joining[1:])
+            self._effects.append(CancelTimer(joining))
         if self.phase == RUNNING:
             self._decide()
 
@@ -163,7 +179,7 @@ class Aggregator:
             if self.phase == RUNNING:
                 self._decide()
             elif self.phase == CLOSING and not self.inbox.can_advance():
-                self._stop(*self._verdict())
+                self._stop(*self._ending)
 
     def _decide(self) -> None:
         """Fill the slots; find out whether anything can still happen."""
@@ -189,13 +205,9 @@ class Aggregator:
         if row is not None:
             self.inbox.void((UPDATE, node, row.id))
             self.voids += 1
-            self._return_quota(row)
+            if self.cycle.quota is not None and row.cycle == self.cycle.progress.cycle:
+                self.cycle.quota += 1  # a member of the open cohort fell out: ask for one more
         return row
-
-    def _return_quota(self, row: Row) -> None:
-        """A member of the open cohort fell out: a synchronous cycle may ask for one more."""
-        if self.cycle.quota is not None and row.cycle == self.cycle.progress.cycle:
-            self.cycle.quota += 1
 
     # ---- dispatch
 
@@ -252,13 +264,13 @@ class Aggregator:
         if not finite(vector(delta)):
             self._stop("DIVERGED", f"`{key[2]}` sent a non-finite update (assign {update.id}, {at})")
             return
-        why = refusal(self.condition.staleness, update.version, update.iteration, at)
+        row = self.roster.open[update.id]
+        why = refusal(self.condition.staleness, row.version, row.iteration, at)
         if why is None:
             self._accept(key, update, delta)
         else:
-            row = self.roster.reject(update.id)
+            self.roster.reject(update.id)
             self.rejects += 1
-            self._return_quota(row)
             self._emit_judged(row, key[0], update, why, None)
         while self.phase == RUNNING and self.cycle.full:
             self._close(key[0])
@@ -301,7 +313,9 @@ class Aggregator:
         if reason != KEEP:
             self._evaluate(stamp)
         self._open_cycle()
-        self._check_stop_rules()
+        why = bound_reached(self.condition.stop, self.cycle.progress, self.accepts)
+        if why is not None:
+            self._close_down("COMPLETED", why)
 
     def _commit(self, cohort: list[Upload]) -> float:
         """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
@@ -339,32 +353,19 @@ class Aggregator:
         target = self.condition.stop.target
         if target is None:
             return
-        self._recent_accuracy = [*self._recent_accuracy, result.accuracy][-target.window :]
-        if len(self._recent_accuracy) == target.window and min(self._recent_accuracy) >= target.accuracy:
-            self._close_down("CONVERGED", f"{target.window} evaluations in a row at or over {target.accuracy}")
-
-    def _check_stop_rules(self) -> None:
-        rules, at = self.condition.stop, self.cycle.progress
-        for name, count, bound in (
-            ("cycles", at.cycle, rules.cycles),
-            ("commits", at.model_version, rules.commits),
-            ("accepts", self.accepts, rules.accepts),
-        ):
-            if bound is not None and count >= bound:
-                self._close_down("COMPLETED", f"{count} {name}")
-                return
+        self._accuracies = [*self._accuracies, result.accuracy][-target.window :]
+        why = converged(target, self._accuracies)
+        if why is not None:
+            self._close_down("CONVERGED", why)
 
     def _close_down(self, verdict: str, reason: str) -> None:
         """Take nothing more but the evaluations that are out."""
-        if self._ending is None or verdict == "CONVERGED":
+        if self.phase != CLOSING or verdict == "CONVERGED":
             self._ending = (verdict, reason)
         self.phase = CLOSING
         self.inbox.keep_only(EVAL)
         if not self.inbox.can_advance():
-            self._stop(*self._verdict())
-
-    def _verdict(self) -> tuple[str, str]:
-        return self._ending or ("COMPLETED", "")
+            self._stop(*self._ending)
 
     def _stop(self, verdict: str, reason: str) -> None:
         if self.phase == STOPPED:

@@ -45,6 +45,10 @@ class Inbox:
         """Rows that are out or have not been released."""
         return len(self._due)
 
+    def key(self, handle: Handle) -> Key | None:
+        """The key of an open row; None if there is none."""
+        return self._due.get(handle)
+
     def expect(self, key: Key) -> None:
         """Add a row. Raises ValueError if its handle is open, or its stamp lies behind the frontier."""
         if key[1:] in self._due:

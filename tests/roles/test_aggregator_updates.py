@@ -1,0 +1,258 @@
+"""Updates: what is illegal, what diverges, what is dropped, and who is judged how."""
+
+from dataclasses import replace
+from math import inf, nan
+
+import pytest
+
+from flame.core.events import ComputeFailed, Received, StopAsked, TimerFired
+from flame.core.machine import IllegalEvent
+from flame.core.messages import End, Payload, Update
+from flame.core.time import SECOND
+from flame.roles.inbox import FAULT, JOIN, STOP
+from flame.telemetry.records import Accepted, AggRound, Fault, Intrusion, RunEnd, Selection
+from tests.stage import Stage, condition, numbers
+
+
+def started(**changes: object) -> Stage:
+    stage = Stage(condition(**changes))
+    stage.start()
+    return stage
+
+
+class TestIllegal:
+    """Each says who, in which state, and what came."""
+
+    def test_a_message_that_is_no_update(self) -> None:
+        with pytest.raises(
+            IllegalEvent, match=r"^aggregator \(running, round 0, bin 0, iteration 0, version 0, 3 in flight\) got Received.*End"
+        ):
+            started().step(Received("t0", End("enough")))
+
+    def test_an_event_of_no_known_kind(self) -> None:
+        with pytest.raises(IllegalEvent, match="got kettle"):
+            started().step("kettle")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("field", ["version", "data_id", "iteration", "stamp"])
+    def test_an_echo_that_is_not_the_row(self, field: str) -> None:
+        stage = started()
+        good = stage.update(1).msg
+        assert isinstance(good, Update)
+        bad = replace(good, **{field: getattr(good, field) + 1})
+        with pytest.raises(IllegalEvent, match=r"update 1 of `t0`, which echoes .* but \(0, 0, 0, 1000000000\) was asked for"):
+            stage.step(Received("t0", bad))
+
+    @pytest.mark.parametrize(
+        "tensors",
+        [{}, {"theta": numbers(1, 1)}, {"delta": numbers(1)}, {"delta": numbers(1, 1, 1)}],
+    )  # fmt: skip
+    def test_a_delta_that_does_not_fit_theta(self, tensors: dict[str, object]) -> None:
+        """A vector of one number would be added to all of theta, silently."""
+        stage = started()
+        good = stage.update(1).msg
+        assert isinstance(good, Update)
+        with pytest.raises(IllegalEvent, match=r"update 1 of `t0`, which brings .* for a theta of float64\[2\]"):
+            stage.step(Received("t0", replace(good, payload=Payload("dense", tensors))))  # type: ignore[arg-type]
+        assert stage.machine.accepts == 0
+
+
+class TestDropped:
+    """What no row waits for is counted as a fault, and changes nothing."""
+
+    def test_a_second_answer_before_the_release(self) -> None:
+        stage = started()
+        stage.answer(2, at=0.5)
+        assert stage.answer(2, at=0.6).records(Fault) == [Fault("dropped", "t1", "rank 5 id 2: no such row is open")]
+
+    def test_a_second_answer_after_the_release(self) -> None:
+        stage = started()
+        stage.answer(1)
+        assert len(stage.answer(1).effects) == 1
+        assert stage.machine.accepts == 1
+
+    def test_an_answer_from_another_trainer(self) -> None:
+        stage = started()
+        msg = stage.update(1).msg
+        heard = stage.step(Received("t1", msg))
+        assert heard.records(Fault) == [Fault("dropped", "t1", "rank 5 id 1: no such row is open")]
+        assert stage.machine.accepts == 0
+
+    def test_an_answer_to_nothing(self) -> None:
+        stage = started()
+        msg = stage.update(1).msg
+        assert isinstance(msg, Update)
+        assert [fault.detail for fault in stage.step(Received("t0", replace(msg, id=99))).records(Fault)] == [
+            "rank 5 id 99: no such row is open"
+        ]
+
+    def test_a_timer_that_nobody_set(self) -> None:
+        heard = started().step(TimerFired((SECOND, JOIN, "t0", 0)))
+        assert [fault.what for fault in heard.records(Fault)] == ["dropped"]
+
+    def test_after_the_end_nothing_changes_any_more(self) -> None:
+        stage = started(stop={"cycles": 1})
+        stage.answer(1)
+        assert stage.answer(2).stop is not None
+        assert stage.answer(3).effects == []
+        assert stage.machine.released == []
+        assert stage.step(StopAsked("again")).effects == []
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+class TestDiverged:
+    """A non-finite number ends the run, and names who brought it."""
+
+    @pytest.mark.parametrize("value", [nan, inf, -inf])
+    def test_a_non_finite_update_names_its_trainer(self, value: float) -> None:
+        stage = started()
+        heard = stage.answer(1, 0.0, value)
+        assert heard.stop is not None
+        assert heard.stop.verdict == "DIVERGED"
+        assert heard.stop.reason == "`t0` sent a non-finite update (assign 1, round 0, bin 0, iteration 0, version 0)"
+        assert stage.machine.accepts == 0
+        assert heard.records(RunEnd)[0].verdict == "DIVERGED"
+
+    def test_a_model_that_overflows_names_the_cohort(self) -> None:
+        stage = started(server_opt={"type": "sgd", "lr": 1e10})
+        stage.answer(1, 1e300, 0.0)
+        heard = stage.answer(2, 1e300, 0.0)
+        assert heard.stop is not None
+        assert heard.stop.reason == "theta is not finite after the cohort t0, t1 (round 0, bin 0, iteration 0, version 0)"
+        assert heard.assigns == {}
+        assert heard.evaluations == []
+        assert len(heard.records(AggRound)) == 1  # the close that did it is on record
+
+    def test_an_aggregate_that_overflows_is_named_first(self) -> None:
+        stage = started()
+        stage.answer(1, 1.7e308, 0.0)
+        heard = stage.answer(2, 1.7e308, 0.0)
+        assert heard.stop is not None
+        assert heard.stop.reason.startswith("G is not finite after the cohort t0, t1")
+
+
+class TestStarved:
+    """A run that can't advance finds it out by itself, and says why, trainer by trainer."""
+
+    def test_the_table_says_what_holds_each_trainer(self) -> None:
+        stage = started(trainers=4, goal=3, concurrency=3, population={"joins": {"t3": 50.0}, "leaves": {"t2": 2.5, "t1": 2.6}})
+        stage.answer(1)
+        stage.answer(2)
+        stage.timer(2.5, FAULT, "t2")
+        stage.timer(2.6, FAULT, "t1")
+        heard = stage.timer(50.0, JOIN, "t3")
+        assert heard.stop is None
+        heard = stage.step(stage.update(4), 54.0)
+        assert len(heard.records(AggRound)) == 1
+        stage.step(stage.update(5), 55.0)
+        heard = stage.step(stage.update(6), 58.0)
+        assert heard.stop is not None
+        assert heard.stop.verdict == "STARVED"
+        assert heard.stop.reason.splitlines() == [
+            "nothing is in flight and nobody can be chosen",
+            "  cycle 1 (round 0, bin 1, iteration 0, version 1) has 2 of 3 accepts",
+            "  t0: update 5 is taken, and waits for the close",
+            "  t1: is gone",
+            "  t2: is gone",
+            "  t3: update 6 is taken, and waits for the close",
+        ]
+
+    def test_a_budget_is_no_reason_to_go_on(self) -> None:
+        stage = started(goal=3, population={"leaves": {"t0": 0.5}}, stop={"runtime_s": 1000})
+        stage.timer(0.5, FAULT, "t0")
+        stage.answer(2)
+        heard = stage.answer(3)
+        assert heard.stop is not None
+        assert heard.stop.verdict == "STARVED"
+
+    def test_too_many_releases_without_a_close(self) -> None:
+        stage = started(goal=3, limits={"max_rejects": 2}, population={"joins": {"t2": 9.0}})
+        assert stage.answer(1).stop is None
+        heard = stage.answer(2)
+        assert heard.stop is not None
+        assert heard.stop.reason.startswith("no cycle has closed for 2 releases\n  cycle 0 ")
+        assert "  t2: has not joined" in heard.stop.reason
+
+    def test_a_close_starts_the_count_anew(self) -> None:
+        stage = started(goal=2, limits={"max_rejects": 3})
+        for number in (1, 2, 3):
+            assert stage.answer(number).stop is None
+        assert stage.machine.cycle.progress.cycle == 1
+        assert stage.answer(4).stop is None  # the second of this cycle closes it
+
+
+class TestStalenessAndSlots:
+    """Synchronous, C > K: what a closed cycle leaves open is judged when it is released."""
+
+    SYNC = {"loop": "sync", "goal": 2, "concurrency": 3, "trainers": 4, "delays": {"values": [1, 2, 2.5]}}
+
+    def straggler(self, staleness: str) -> tuple[Stage, list[Accepted]]:
+        stage = started(**self.SYNC, staleness=staleness, commit=[{"type": "cap", "max": 2}])
+        stage.answer(1)
+        stage.answer(2)
+        heard = stage.answer(3)
+        return stage, heard.records(Accepted)
+
+    def test_the_cohort_is_c_and_the_close_frees_only_its_own(self) -> None:
+        stage = started(**self.SYNC)
+        stage.answer(1)
+        heard = stage.answer(2)
+        assert set(heard.assigns) == {"t0", "t1"}  # t2 is out, and not asked again
+        assert stage.machine.roster.in_flight == 3
+        assert heard.records(Selection)[0].in_flight == 1
+
+    def test_exact_rejects_the_straggler_and_frees_its_node(self) -> None:
+        stage, (judged,) = self.straggler("exact")
+        assert (judged.accepted, judged.reason, judged.rate) == (False, "iteration 0 is not the current 1", None)
+        assert (stage.machine.accepts, stage.machine.rejects) == (2, 1)
+        assert "t2" in stage.machine.roster.free
+        assert stage.machine.roster.in_flight == 2  # the cycle has dispatched what it may
+
+    def test_same_bin_takes_the_straggler_into_the_open_cycle(self) -> None:
+        stage, (judged,) = self.straggler("same_bin")
+        assert (judged.accepted, judged.staleness) == (True, 0)
+        heard = stage.answer(4)  # with t0's the cycle is full: the pool has four uploads, and the cap commits
+        (close,) = heard.records(AggRound)
+        assert [member.trainer for member in close.cohort] == ["t2", "t0"]
+        assert (close.pool, close.reason) == (4, "cap")
+
+    def test_same_bin_rejects_what_is_of_an_earlier_version(self) -> None:
+        stage = started(**self.SYNC, staleness="same_bin")
+        stage.answer(1)
+        stage.answer(2)
+        (judged,) = stage.answer(3).records(Accepted)
+        assert (judged.accepted, judged.reason, judged.staleness) == (False, "version 0 is not the current 1", 1)
+
+    def test_accept_takes_it_with_its_staleness(self) -> None:
+        stage = started(**self.SYNC, staleness="accept")
+        stage.answer(1)
+        stage.answer(2)
+        (judged,) = stage.answer(3).records(Accepted)
+        assert (judged.accepted, judged.staleness, judged.rate) == (True, 1, 1.0)
+
+
+class TestIntrusions:
+    """What is outside the closed world is said, and ends the run where it must."""
+
+    def test_a_stop_that_is_asked_for(self) -> None:
+        stage = started()
+        heard = stage.step(StopAsked("Ctrl-C"))
+        assert [intrusion.what for intrusion in heard.records(Intrusion)] == ["Ctrl-C"]
+        assert heard.stop is not None
+        assert (heard.stop.verdict, heard.stop.reason) == ("INTERRUPTED", "Ctrl-C")
+
+    def test_a_stop_brings_its_own_verdict_even_before_ready(self) -> None:
+        heard = Stage(condition()).step(StopAsked("nobody came", "CRASH"))
+        assert heard.stop is not None
+        assert heard.stop.verdict == "CRASH"
+
+    def test_an_evaluation_that_fails_twice(self) -> None:
+        stage = started(eval={"every": 1})
+        stage.answer(1)
+        stage.answer(2)
+        heard = stage.step(ComputeFailed(1, "MemoryError: full"))
+        assert heard.stop is not None
+        assert (heard.stop.verdict, heard.stop.reason) == ("CRASH", "aggregator: evaluation of version 1 failed twice: MemoryError: full")
+
+    def test_the_ranks_of_own_rows_are_not_confused(self) -> None:
+        stage = started(stop={"runtime_s": 5.0})
+        assert stage.step(TimerFired((5 * SECOND + 1, STOP, "t0", 0))).records(Fault) != []
