@@ -7,7 +7,9 @@ old one was. Roles know nothing of it:
                trainer comes back, when the connection does, and every `resend_s` unless the worker's
                heartbeat says that it has it. A trainer of a new incarnation holds no weights: whatever
                is sent again, or refers to weights that this incarnation was never sent, comes with them.
-  trainer      `Answers` runs an id once; asked again, it sends its last update again.
+  trainer      `Answers` runs an id once; asked again, it sends its last update again. A new incarnation
+               may be given, late, what the one before has answered: while it runs that, it takes
+               nothing, and the open assign comes again.
 
 Derived seeds make a rerun bit-equal, so reconnects, broker restarts and respawned workers change
 nothing that a role can see.
@@ -121,7 +123,7 @@ class Answers:
         last = self._last.get(node)
         if last is not None and msg.id == last.id:
             return None, last
-        if msg.id <= self._newest.get(node, 0):
+        if node in self._running or msg.id <= self._newest.get(node, 0):
             return None, None
         if msg.payload.kind == "full":
             self._held[node] = msg.version
