@@ -1,0 +1,98 @@
+"""What goes down: weights once per version, u only where guided wants it, and the counters of draws."""
+
+from typing import Any
+
+from flame.learn.params import vector
+from flame.telemetry.records import Dispatch
+from tests.stage import Heard, Stage, condition
+
+
+def one_trainer(**changes: Any) -> Stage:
+    """K = C = 1, two bins, a commit at each second close."""
+    plain = {"trainers": 1, "goal": 1, "concurrency": 1, "surrogate": {"parameters": 2, "bins": 2}, "commit": [{"type": "cap", "max": 2}]}
+    return Stage(condition(**(plain | changes)))
+
+
+def rounds(stage: Stage, count: int) -> list[Heard]:
+    """The dispatches of a run in which update i is (i, 0)."""
+    return [stage.start(), *(stage.answer(number, float(number), 0.0) for number in range(1, count))]
+
+
+def kinds(heard: list[Heard]) -> list[str]:
+    return [step.assigns["t0"].payload.kind for step in heard]
+
+
+def test_once_per_version_sends_each_version_once() -> None:
+    heard = rounds(one_trainer(payload={"down": "once_per_version"}), 6)
+    assert kinds(heard) == ["full", "none", "full", "none", "full", "none"]
+    assert [list(step.assigns["t0"].payload.tensors) for step in heard[:2]] == [["theta"], []]
+
+
+def test_always_full_is_always_full() -> None:
+    assert kinds(rounds(one_trainer(), 4)) == ["full"] * 4
+
+
+def test_once_per_version_counts_per_trainer() -> None:
+    stage = Stage(condition(goal=1, concurrency=2, trainers=2, payload={"down": "once_per_version"}, commit=[{"type": "cap", "max": 2}]))
+    assert {assign.payload.kind for assign in stage.start().assigns.values()} == {"full"}
+    assert stage.answer(1).assigns["t0"].payload.kind == "none"
+    assert stage.answer(3).assigns["t0"].payload.kind == "full"  # committed
+    assert stage.answer(2).assigns["t1"].payload.kind == "full"  # holds version 0 only
+    assert stage.machine.roster.members["t1"].held == 1
+
+
+def test_the_record_says_which_kind_was_sent() -> None:
+    stage = one_trainer(payload={"down": "once_per_version"})
+    recorded = [step.records(Dispatch)[0].payload for step in rounds(stage, 3)]
+    assert recorded == ["full", "none", "full"]
+
+
+def test_u_goes_with_weights_for_odd_bins_from_version_1_on() -> None:
+    """Bins 0 0 1 1 0 0: u is the unweighted sum of the last committed bin's uploads."""
+    heard = rounds(one_trainer(perturb="guided"), 6)
+    assert [sorted(step.assigns["t0"].payload.tensors) for step in heard] == [
+        ["theta"], ["theta"], ["theta", "u"], ["theta", "u"], ["theta"], ["theta"],
+    ]  # fmt: skip
+    assert vector(heard[2].assigns["t0"].payload.tensors["u"]).tolist() == [3.0, 0.0]
+
+
+def test_u_of_a_later_bin_is_the_one_before_it() -> None:
+    heard = rounds(one_trainer(perturb="guided"), 8)
+    assert vector(heard[6].assigns["t0"].payload.tensors["u"]).tolist() == [11.0, 0.0]
+
+
+def test_single_never_gets_u() -> None:
+    assert all(list(step.assigns["t0"].payload.tensors) == ["theta"] for step in rounds(one_trainer(), 4))
+
+
+def test_u_waits_for_a_payload_of_weights() -> None:
+    heard = rounds(one_trainer(perturb="guided", payload={"down": "once_per_version"}), 4)
+    assert [sorted(step.assigns["t0"].payload.tensors) for step in heard] == [["theta"], [], ["theta", "u"], []]
+
+
+def test_draws_count_the_assigns_of_one_version_and_bin() -> None:
+    heard = rounds(one_trainer(commit=[{"type": "cap", "max": 3}]), 7)
+    assert [step.assigns["t0"].draw for step in heard] == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_an_assign_carries_its_place_and_the_senders_now() -> None:
+    stage = one_trainer()
+    stage.start()
+    assign = stage.answer(1, at=1.75).assigns["t0"]  # late by the wall
+    assert (assign.id, assign.version, assign.data_id, assign.iteration) == (2, 0, 0, 1)
+    assert (assign.stamp, assign.due, assign.sent_now) == (1_000_000_000, 2_000_000_000, 1_750_000_000)
+
+
+def test_the_model_moves_by_the_mean_of_the_bins_uploads() -> None:
+    stage = one_trainer(server_opt={"type": "sgd", "lr": 0.5})
+    rounds(stage, 3)
+    assert stage.theta == (-0.5 * (1 + 2) / 2, 0.0)
+
+
+def test_what_was_sent_is_not_changed_by_the_commit() -> None:
+    stage = one_trainer()
+    first = stage.start().assigns["t0"].payload.tensors["theta"]
+    stage.answer(1, 5.0, 5.0)
+    stage.answer(2, 5.0, 5.0)
+    assert vector(first).tolist() == [0.0, 0.0]
+    assert stage.theta == (-5.0, -5.0)
