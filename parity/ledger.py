@@ -6,6 +6,7 @@ departure). `seq` is the order in
 which the aggregator emitted its records, so "before" is exact even where stamps are equal.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -31,11 +32,6 @@ class Row:
     ends: list[tuple[Ending, int, int]] = field(default_factory=list)
     accepts: list[int] = field(default_factory=list)
 
-    @property
-    def end_seq(self) -> int | None:
-        """When it first ended; None while it is open."""
-        return min((seq for _, seq, _ in self.ends), default=None)
-
 
 @dataclass(slots=True)
 class Ledger:
@@ -46,6 +42,18 @@ class Ledger:
     """Ids that were dispatched more than once."""
     strays: list[str] = field(default_factory=list)
     """Ends of rows that were never dispatched, in words."""
+    closes: list[int] = field(default_factory=list)
+    """Seqs of all closes, in order."""
+
+    def busy_until(self, row: Row) -> int | None:
+        """The earliest seq at which `row`'s node may have been free again; None when it never was.
+
+        An accepted update holds its slot at least up to the next close, whichever cycle it is in.
+        """
+        if row.accepts:
+            after = bisect_right(self.closes, row.accepts[0])
+            return self.closes[after] if after < len(self.closes) else None
+        return min((seq for _, seq, _ in row.ends), default=None)
 
     def by_trainer(self) -> dict[str, list[Row]]:
         """Each trainer's rows, in the order of their dispatch."""
@@ -62,7 +70,7 @@ class Ledger:
 
 def ledger_of(run: Run) -> Ledger:
     """The ledger of `run`, from its dispatch, accepted, agg_round, intrusion and peer records."""
-    ledger = Ledger()
+    ledger = Ledger(closes=run.rounds["_seq"].sort().to_list())
     for row in run.frame("dispatch").sort("_seq").iter_rows(named=True):
         if row["id"] in ledger.rows:
             ledger.twice.append(row["id"])

@@ -101,8 +101,8 @@ def block_length(real: Array, sim: Array, aligned: bool) -> int:
 
 def _lag_one(series: Array) -> float:
     centred = series - series.mean()
-    power = float(centred @ centred)
-    return float(centred[1:] @ centred[:-1]) / power if power > 0 else 0.0
+    power, rounding = float(centred @ centred), 1e-24 * float(series @ series)
+    return float(centred[1:] @ centred[:-1]) / power if power > rounding else 0.0
 
 
 def _array(values: ArrayLike) -> Array:

@@ -179,7 +179,8 @@ class Model:
         row.arrival = stamp
         if len(self.taken) == self.condition.goal:
             self.close()
-        self.refill()
+        if self.at.cycle < (self.condition.stop.cycles or 0):
+            self.refill()
         if self.world == "real":
             self.writer.agg(self.now, Lateness(row.id, row.node, 0.001 + 0.004 * derive(7, "late", row.id) / 2**64, 0.0))
 

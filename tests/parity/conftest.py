@@ -1,0 +1,49 @@
+"""Pairs to look at, and a replay that answers from a file instead of from a journal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from sys import modules
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from flame.telemetry.rundir import RunDir, RunPair
+from parity.engine import Options, Report, check
+from parity.rungs import LADDER
+from tests.parity.fixtures import condition, write_pair
+
+
+@pytest.fixture(autouse=True)
+def replayed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Synthetic runs have no journal that could be replayed: P0 is told what `journal/replayed.json` says."""
+    if "real_replay" not in request.keywords:
+        monkeypatch.setattr(modules["parity.rungs.p0_replay_identity"], "_replay", _answer)
+
+
+def _answer(path: Path) -> list[SimpleNamespace]:
+    file = path / "journal" / "replayed.json"
+    said: dict[str, Any] = orjson.loads(file.read_bytes()) if file.is_file() else {}
+    return [SimpleNamespace(**({"node": "aggregator", "steps": 100, "difference": None, "skipped": None} | said))]
+
+
+def say_replayed(run: RunDir, **said: Any) -> None:
+    """What P0 is told of that run's replay."""
+    (run.path / "journal" / "replayed.json").write_bytes(orjson.dumps(said))
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> RunPair:
+    """A pair of the exact tier that agrees in everything."""
+    return write_pair(tmp_path, condition())
+
+
+@pytest.fixture
+def judge() -> Callable[..., Report]:
+    """Check a pair as its files are now."""
+
+    def judge(pair: RunPair, **options: Any) -> Report:
+        return check(RunPair(RunDir(pair.real.path), RunDir(pair.sim.path)), LADDER, Options(**options))
+
+    return judge

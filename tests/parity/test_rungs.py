@@ -1,0 +1,241 @@
+"""Every rung passes on a pair that agrees and fails on one that was broken for it, in the tier where it judges."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flame.telemetry.records import Peer
+from flame.telemetry.rundir import RunDir, RunPair
+from parity.engine import Report, check
+from parity.ladder import Ladder
+from parity.rungs import LADDER, UNBUILT
+from tests.parity.conftest import say_replayed
+from tests.parity.fixtures import Edit, asynchronous, condition, cycle_is, fidelity, write_pair
+
+Spoil = Callable[[RunPair], None]
+Judge = Callable[..., Report]
+
+
+def double_dispatch(pair: RunPair) -> None:
+    """A second assign, under a new id, while the first is out."""
+    Edit(pair.sim).repeat("dispatch", lambda record: record["id"] == 6, id=900)
+
+
+def close_short(pair: RunPair) -> None:
+    Edit(pair.real).each("agg_round", lambda record: record["cohort"].pop(), cycle_is(3))
+
+
+def swap(pair: RunPair) -> None:
+    """Two members of a cohort change places, and the model with them."""
+
+    def change(record: dict) -> None:  # type: ignore[type-arg]
+        cohort = record["cohort"]
+        cohort[1], cohort[2] = cohort[2], cohort[1]
+        record["model"] = "f" * 32
+
+    Edit(pair.sim).each("agg_round", change, cycle_is(5))
+
+
+def shift_iteration(pair: RunPair) -> None:
+    """A bin that went on for one cycle more in one of the runs."""
+    Edit(pair.sim).set("agg_round", lambda record: record["committed"] and record["at"]["data_id"] == 1, committed=False, reason="keep")
+
+
+BROKEN: dict[str, Spoil] = {
+    "P0": lambda pair: say_replayed(pair.sim, difference="step 12: effect 0 is {}, recorded {}"),
+    "I0": lambda pair: Edit(pair.real).set("run_meta", lambda record: "t0" in record["nodes"], init="other"),
+    "TC1": lambda pair: Edit(pair.sim).forget("agg_round", "variance"),
+    "K10": lambda pair: Edit(pair.sim).set("agg_round", cycle_is(4), vclock_ns=None),
+    "K1": lambda pair: Edit(pair.sim).set("agg_round", cycle_is(4), vclock_ns=1),
+    "K7": lambda pair: Edit(pair.sim).verdict(wall_s=1e9),
+    "Sp": lambda pair: Edit(pair.sim).verdict(wall_s=60.0),
+    "P3": lambda pair: Edit(pair.sim).set("dispatch", lambda record: record["trainer"] == "t1", delay_ns=7),
+    "Lt": lambda pair: Edit(pair.real).set("lateness", lambda record: record["id"] < 9, late_s=0.9),
+    "S34": lambda pair: Edit(pair.sim).set("selection", cycle_is(2), eligible_fp="other"),
+    "R1": double_dispatch,
+    "K6": lambda pair: Edit(pair.real).set("accepted", lambda record: record["id"] == 9, interval_ns=[0, 1]),
+    "Ovr": lambda pair: Edit(pair.real).set("trainer_round", lambda record: record["id"] < 20, overran=True),
+    "U4": close_short,
+    "L1": swap,
+    "V1": shift_iteration,
+    "V2": lambda pair: Edit(pair.sim).set("agg_round", cycle_is(4), variance=0.25),
+    "V4": lambda pair: Edit(pair.sim).set("agg_round", lambda record: record["reason"] == "cap", reason="natural"),
+    "Cm": lambda pair: Edit(pair.sim).set("comm", lambda record: record["id"] == 9, message_bytes=701),
+    "C1": lambda pair: Edit(pair.sim).set("agg_eval", lambda record: record["version"] == 2, accuracy=0.4),
+    "C2": lambda pair: Edit(pair.sim).set("agg_eval", lambda record: record["version"] == 2, loss=9.0),
+    "K5": lambda pair: Edit(pair.real).verdict(verdict="WALL_CEILING"),
+}
+"""Rung -> how a good pair is broken for it (exact tier)."""
+
+
+def fewer_chosen(pair: RunPair) -> None:
+    Edit(pair.sim).each("selection", lambda record: record["chosen"].pop())
+
+
+def longer_bins(pair: RunPair) -> None:
+    """Every second commit is a keep: bins take twice as long in the sim."""
+    Edit(pair.sim).set("agg_round", lambda record: record["committed"] and record["at"]["data_id"] % 2 == 0, committed=False)
+
+
+STATISTICAL: dict[str, Spoil] = {
+    "S34": fewer_chosen,
+    "V1": longer_bins,
+    "V2": lambda pair: Edit(pair.sim).each("agg_round", lambda record: record.update(variance=record["variance"] + 0.1)),
+    "V4": lambda pair: Edit(pair.sim).set("agg_round", lambda record: record["committed"], reason="plateau"),
+    "C1": lambda pair: Edit(pair.sim).each("agg_eval", lambda record: record.update(accuracy=record["accuracy"] - 0.08)),
+    "C2": lambda pair: Edit(pair.sim).each("agg_eval", lambda record: record.update(loss=record["loss"] + 0.2)),
+}
+"""LOGICAL DIST rungs -> how a pair of the fidelity tier is broken for them."""
+
+DIAGNOSTIC = ("Ovr",)
+
+
+@pytest.mark.parametrize("rung", [rung.id for rung in LADDER.rungs])
+def test_every_rung_passes_on_a_good_pair(rung: str, good: RunPair, judge: Judge) -> None:
+    result = judge(good).of(rung)
+    assert result.verdict == ("DIAG" if rung in DIAGNOSTIC else "PASS"), result.reason
+    assert result.finding.ok is True
+    assert result.finding.n or rung == "Sp"
+
+
+@pytest.mark.parametrize("rung", [rung.id for rung in LADDER.rungs])
+def test_every_rung_fails_on_a_pair_that_was_broken_for_it(rung: str, good: RunPair, judge: Judge) -> None:
+    BROKEN[rung](good)
+    result = judge(good, strict=rung in DIAGNOSTIC).of(rung)
+    assert result.verdict == "FAIL", result.reason
+    assert result.reason
+
+
+def test_no_rung_lacks_a_broken_pair() -> None:
+    assert BROKEN.keys() == {rung.id for rung in LADDER.rungs}
+    distributional = {rung.id for rung in LADDER.rungs if rung.tier == "DIST" and rung.domain == "LOGICAL"}
+    assert STATISTICAL.keys() == distributional
+
+
+def test_a_good_asynchronous_pair_passes_whole(tmp_path: Path, judge: Judge) -> None:
+    report = judge(write_pair(tmp_path, asynchronous()))
+    assert {result.verdict for result in report.results} == {"PASS", "DIAG"}
+    assert report.exit_code == 0
+
+
+CYCLES = 300
+"""Cycles after which every statistic of the fidelity tier has enough bins."""
+
+
+def _alone(rung: str) -> Ladder:
+    """A ladder of that rung only: the statistics of the others take their time."""
+    others = {other.id: () for other in LADDER.rungs if other.id != rung}
+    return Ladder([other for other in LADDER.rungs if other.id == rung], UNBUILT | others)
+
+
+@pytest.mark.parametrize("rung", sorted(STATISTICAL))
+def test_a_statistic_passes_on_runs_of_one_law_and_fails_on_another(rung: str, tmp_path: Path) -> None:
+    pair = write_pair(tmp_path, fidelity(CYCLES), noise=(1, 1))
+    result = check(pair, _alone(rung)).of(rung)
+    assert result.verdict == "PASS", result.reason
+    STATISTICAL[rung](pair)
+    result = check(RunPair(RunDir(pair.real.path), RunDir(pair.sim.path)), _alone(rung)).of(rung)
+    assert result.verdict == "FAIL", result.reason
+    assert "critical" in result.reason
+
+
+def test_a_statistic_of_too_few_bins_says_how_many_it_needs(tmp_path: Path, judge: Judge) -> None:
+    result = judge(write_pair(tmp_path, fidelity(), noise=(1, 2))).of("V1")
+    assert result.verdict == "SKIP"
+    assert result.reason.startswith("n=4, needs 16 to see 0.20")
+
+
+def test_lateness_beyond_the_grace_always_fails(good: RunPair, judge: Judge) -> None:
+    Edit(good.real).set("lateness", lambda record: record["id"] == 3, late_s=20.0)
+    assert "beyond the grace" in judge(good).of("Lt").reason
+
+
+def test_one_late_update_among_a_few_is_no_finding(good: RunPair, judge: Judge) -> None:
+    Edit(good.real).set("lateness", lambda record: record["id"] == 3, late_s=0.3)
+    assert judge(good).of("Lt").verdict == "SKIP"
+
+
+def test_replay_that_was_not_done_is_never_a_pass(good: RunPair, judge: Judge) -> None:
+    say_replayed(good.real, skipped="no blobs before step 40")
+    result = judge(good).of("P0")
+    assert result.verdict == "SKIP"
+    assert "no blobs before step 40" in result.reason
+
+
+def test_an_empty_journal_is_never_a_pass(good: RunPair, judge: Judge) -> None:
+    for run in (good.real, good.sim):
+        say_replayed(run, steps=0)
+    assert judge(good).of("P0").verdict == "SKIP"
+
+
+def test_a_run_without_a_journal_skips_replay(good: RunPair, judge: Judge) -> None:
+    (good.sim.path / "journal" / "aggregator-1.jsonl").unlink()
+    assert judge(good).of("P0").reason.startswith("sim: no journal")
+
+
+def test_the_first_divergent_cycle_is_told_with_both_cohorts(good: RunPair, judge: Judge) -> None:
+    swap(good)
+    result = judge(good).of("L1")
+    assert result.reason == "1 of 12 cycles differs (8.3 %), first at cycle 5 (round 0, bin 1, iteration 2)"
+    assert result.finding.detail[0].startswith("real [t0 t2 t1 t3]   sim [t0 t1 t2 t3]")
+    assert "order" in result.finding.detail[0]
+    assert any(line.startswith("hint: flame replay") for line in result.finding.detail)
+
+
+def test_a_sequence_that_is_shorter_for_no_reason_fails(good: RunPair, judge: Judge) -> None:
+    Edit(good.sim).drop("agg_round", cycle_is(11))
+    result = judge(good).of("L1")
+    assert result.verdict == "FAIL"
+    assert result.reason == "real closed 12 cycles, sim 11; the first 11 are equal"
+
+
+def test_a_cycle_that_is_missing_in_the_middle_is_named(good: RunPair, judge: Judge) -> None:
+    Edit(good.real).drop("agg_round", cycle_is(4))
+    result = judge(good).of("L1")
+    assert "first at cycle 4" in result.reason
+    assert result.finding.detail[0] == "real has no record of that cycle"
+
+
+def test_a_run_that_was_stopped_may_be_shorter(good: RunPair, judge: Judge) -> None:
+    Edit(good.sim).drop("agg_round", lambda record: record["at"]["cycle"] >= 8)
+    Edit(good.sim).verdict(verdict="INTERRUPTED")
+    assert judge(good).of("L1").verdict == "PASS"
+
+
+def test_resent_weights_are_left_out_and_shown(good: RunPair, judge: Judge) -> None:
+    Edit(good.real).repeat("comm", lambda record: record["id"] == 9 and record["direction"] == "down", payload="resend")
+    result = judge(good).of("Cm")
+    assert result.verdict == "PASS"
+    assert "1 resends of" in result.reason
+
+
+def test_an_update_that_a_respawned_worker_sends_again_counts_once(good: RunPair, judge: Judge) -> None:
+    edit = Edit(good.real)
+    edit.repeat("comm", lambda record: record["id"] == 9 and record["direction"] == "up")
+
+    def respawned(lines: list[dict]) -> list[dict]:  # type: ignore[type-arg]
+        same = [line for line in lines if line["record"]["kind"] == "comm" and line["record"]["id"] == 9]
+        if len(same) > 1 and same[-1]["record"]["direction"] == "up":
+            same[-1]["incarnation"] = "2"
+        return lines
+
+    assert judge(good).of("Cm").verdict == "FAIL"
+    edit.lines(respawned)
+    assert judge(good).of("Cm").verdict == "PASS"
+
+
+def test_a_trainer_that_only_one_run_chose_is_not_compared(good: RunPair, judge: Judge) -> None:
+    Edit(good.sim).set("dispatch", lambda record: record["trainer"] == "t1", trainer="t9")
+    assert judge(good).of("P3").finding.n == 3
+
+
+def test_a_planned_departure_voids_its_row(tmp_path: Path, judge: Judge) -> None:
+    pair = write_pair(tmp_path, condition())
+    for run in (pair.real, pair.sim):
+        edit = Edit(run)
+        edit.drop("accepted", lambda record: record["id"] == 48)
+        edit.each("agg_round", lambda record: record["cohort"].pop(), cycle_is(11))
+        edit.set("agg_round", cycle_is(11), goal=3)
+        edit.add(Peer("t3", False, "planned", True), lambda record: record["kind"] == "dispatch" and record["id"] == 48)
+    assert judge(pair).of("U4").verdict == "PASS", judge(pair).of("U4").reason
