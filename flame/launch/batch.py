@@ -1,0 +1,154 @@
+"""Runs of one command, one after another: real and sim of each condition, then parity of the pair.
+
+A bad end doesn't stop the rest; an interrupted run does. A closing table says how each one ended.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from flame.config.condition import Condition
+from flame.config.world import World
+from flame.launch.plan import Plan
+from flame.launch.progress import GOOD, progress, span
+from flame.launch.run import Run, run
+
+if TYPE_CHECKING:
+    from parity.engine import Report
+
+
+@dataclass(slots=True)
+class Ended:
+    """One run's end. run: None when it broke before it could say how; then `broke` does."""
+
+    condition: Condition
+    world: World
+    run: Run | None = None
+    broke: str = ""
+    accuracy: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """As the table has it."""
+        return self.run.verdict if self.run else "CRASH"
+
+    @property
+    def well(self) -> bool:
+        """Whether it ended as it should."""
+        return self.verdict in GOOD
+
+
+@dataclass(slots=True)
+class Pair:
+    """Both ends of one condition, and what parity says of them. why: nothing was compared, and why not."""
+
+    ends: list[Ended]
+    report: "Report | None" = None
+    why: str = ""
+
+    @property
+    def well(self) -> bool:
+        """Whether the runs ended well and, if they were compared, agree."""
+        return all(end.well for end in self.ends) and (self.report.exit_code == 0 if self.report else not self.why)
+
+
+def carry_out(plan: Plan, out: Console, err: Console, *, compare: bool = True) -> bool:
+    """Run everything, print reports and the closing table to `out`. Whether all ended well."""
+    pairs: list[Pair] = []
+    for pair in _conduct(plan, err):
+        pairs.append(pair)
+        if len(pair.ends) == 2 and compare:
+            _judge(pair, out)
+    if pairs:
+        out.print(closing_table(pairs))
+    left = len(plan.resolved) * len(plan.worlds) - sum(len(pair.ends) for pair in pairs)
+    if left:
+        err.print(Text(f"  interrupted: {left} runs were not started", "yellow"))
+    return not left and all(pair.well for pair in pairs)
+
+
+def _conduct(plan: Plan, err: Console) -> Iterator[Pair]:
+    for condition in plan.conditions:
+        pair = Pair([])
+        for world in plan.worlds:
+            pair.ends.append(_one(plan, condition, world, err))
+            if pair.ends[-1].verdict == "INTERRUPTED":
+                yield pair
+                return
+        yield pair
+
+
+def _one(plan: Plan, condition: Condition, world: World, err: Console) -> Ended:
+    shown = progress(condition.stop, err)
+    end = Ended(condition, world)
+    try:
+        end.run = run(condition, world, run_set=plan.run_set, runs=plan.runs, ui=shown)
+    except Exception as error:  # whatever broke this run, the others are still wanted
+        end.broke = f"{type(error).__name__}: {error}"
+    finally:
+        shown.close()
+    if end.broke:
+        err.print(Text("  CRASH ", "bold red").append(end.broke, "default"))
+    end.accuracy = shown.state.accuracy
+    return end
+
+
+def _judge(pair: Pair, out: Console) -> None:
+    """Compare the two runs, print the report, keep it as parity.json beside both."""
+    import orjson
+
+    from flame.telemetry.reader import TelemetryError
+    from flame.telemetry.rundir import RunDir
+    from parity.document import document
+    from parity.engine import Options, RefusedError, check, pair_of
+    from parity.report import render
+    from parity.rungs import LADDER
+
+    runs = [end.run for end in pair.ends if end.run is not None]
+    if len(runs) < 2:
+        pair.why = "not compared: a run is missing"
+        return
+    try:
+        pair.report = check(pair_of(RunDir(runs[0].path), RunDir(runs[1].path)), LADDER, Options())
+    except (RefusedError, TelemetryError) as error:
+        pair.why = f"not compared: {error}"
+        out.print(Text(pair.why, "bold red"))
+        return
+    out.print(render(pair.report))
+    for each in runs:
+        (each.path / "parity.json").write_bytes(orjson.dumps(document([pair.report]), option=orjson.OPT_INDENT_2))
+
+
+def closing_table(pairs: list[Pair]) -> Table:
+    """One row per run: verdict, wall, virtual time, sim_rate, and the scoreboard of its pair."""
+    compared = any(pair.report or pair.why for pair in pairs)
+    titles = ["baseline", "seed", "world", "verdict", "cycles", "commits", "accuracy", "wall", "virtual", "sim_rate"]
+    table = Table(box=None, padding=(0, 1), header_style="bold", title_justify="left")
+    for title in [*titles, *(["parity"] if compared else [])]:
+        table.add_column(title, justify="right" if title in titles[4:] else "left", overflow="fold")
+    for pair in pairs:
+        for end in pair.ends:
+            table.add_row(*_cells(end), *([_scoreboard(pair)] if compared and end is pair.ends[-1] else []))
+    return table
+
+
+def _cells(end: Ended) -> list[Text | str]:
+    verdict = Text(end.verdict, "green" if end.well else "bold red")
+    name: list[Text | str] = [end.condition.baseline, str(end.condition.seed), end.world.kind, verdict]
+    if end.run is None:
+        return [*name, *["-"] * 6]
+    rate = f"{end.run.virtual_s / end.run.wall_s:.1f}" if end.world.kind == "sim" and end.run.wall_s else "-"
+    accuracy = "-" if end.accuracy is None else f"{end.accuracy:.3f}"
+    return [*name, str(end.run.cycles), str(end.run.commits), accuracy, span(end.run.wall_s), span(end.run.virtual_s), rate]
+
+
+def _scoreboard(pair: Pair) -> Any:
+    from parity.report import closing
+
+    if pair.report is None:
+        return Text(pair.why.partition("\n")[0], "bold red")
+    return closing(pair.report)

@@ -1,0 +1,69 @@
+"""`flame run`, step by step: resolve, pre-flight, ask, run, close."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from flame.config.experiments import load, parse_seeds
+from flame.config.layers import Patch
+from flame.config.world import World
+from flame.launch import screen
+from flame.launch.plan import Plan
+
+WELL, BAD, REFUSED = 0, 1, 2
+
+
+def list_run_sets(experiments: Path | None) -> int:
+    """What could be run; nothing was."""
+    from rich.table import Table
+
+    registry = load(experiments)
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("run-set", "baselines", "seeds", "about"):
+        table.add_column(title, overflow="fold")
+    for name, run_set in registry.run_sets.items():
+        table.add_row(name, ", ".join(run_set.baselines), ", ".join(map(str, run_set.seeds)), run_set.about)
+    screen.err().print(table)
+    screen.err().print(f"hint: flame run {next(iter(registry.run_sets), 'NAME')} --mode both")
+    return REFUSED
+
+
+def plan(
+    run_set: str,
+    experiments: Path | None,
+    only: Sequence[str] | None,
+    seeds: str | None,
+    patches: Sequence[Patch],
+    worlds: Sequence[World],
+    runs: Path,
+) -> Plan:
+    """Everything resolved, nothing started. Raises ConfigError."""
+    wanted = parse_seeds(seeds) if seeds is not None else None
+    return Plan(run_set, load(experiments).resolve(run_set, only=only, seeds=wanted, patches=patches), worlds, runs)
+
+
+def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, compare: bool) -> int:
+    """Pre-flight, then the runs. The exit code."""
+    from flame.launch.preflight import examine, show
+
+    err = screen.err()
+    with err.status("looking at data, model and machine", spinner="dots"):
+        found = examine(plan, sweep=sweep)
+    show(plan, found, screen.out() if dry_run else err, force=force)
+    if found.refuse(force):
+        return REFUSED
+    if dry_run:
+        return WELL
+    if not (yes or agreed(len(plan.resolved) * len(plan.worlds))):
+        return REFUSED
+    from flame.launch.batch import carry_out
+
+    return WELL if carry_out(plan, screen.out(), err, compare=compare) else BAD
+
+
+def agreed(count: int) -> bool:
+    """Ask, where there is somebody to ask; elsewhere the command itself was the answer."""
+    if not sys.stdin.isatty():
+        return True
+    screen.err().print(f"start {count} run{'s' if count > 1 else ''}? \\[Y/n] ", end="")
+    return sys.stdin.readline().strip().lower() in ("", "y", "yes")

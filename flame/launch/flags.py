@@ -1,0 +1,57 @@
+"""From flags to launch objects: patches of the condition, and the worlds that it is run in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from flame.config.errors import ConfigError, explain
+from flame.config.layers import Patch
+from flame.config.world import World
+
+FIELDS = {
+    "trainers": "trainers", "agg_goal": "goal", "concurrency": "concurrency", "delay_factor": "delays.factor",
+    "max_runtime": "stop.runtime_s", "var_threshold": "commit.variance.threshold", "max_iter_per_data_id": "commit.cap.max",
+}  # fmt: skip
+"""Flags that patch one field, and which."""
+ONLY_SIM, ONLY_REAL = ("pool", "wire"), ("broker", "workers")
+
+
+def patches(fields: Mapping[str, Any], sets: Sequence[str]) -> list[Patch]:
+    """Of the flags that were given, then of each `--set`, which comes last and wins."""
+    given = [(name, value) for name, value in fields.items() if value is not None]
+    named = [Patch(tuple(FIELDS[name].split(".")), value, f"--{name.replace('_', '-')} {value}") for name, value in given]
+    return [*named, *(Patch.parse(text) for text in sets)]
+
+
+def worlds(mode: str, carrying: Mapping[str, Any]) -> list[World]:
+    """The worlds of a mode, sim first: it is the quicker one to find a fault. Raises ConfigError for a wrong option."""
+    kinds = {"sim": ["sim"], "real": ["real"], "both": ["sim", "real"]}[mode]
+    return [_world(kind, carrying) for kind in kinds]
+
+
+def _world(kind: str, carrying: Mapping[str, Any]) -> World:
+    foreign = ONLY_REAL if kind == "sim" else ONLY_SIM
+    plain = {"kind": kind} | {name: value for name, value in carrying.items() if name not in foreign}
+    try:
+        return World.model_validate_json(orjson.dumps(plain), strict=True)
+    except ValidationError as error:
+        raise explain(error, World, plain, lambda place: " (a flag)") from None
+
+
+def names(text: str | None) -> list[str] | None:
+    """`a,b` as a list; None when nothing was given."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise ConfigError(f"`--only {text}` holds an empty name", "write it like `--only fwdllm,backprop`")
+    return parts
+
+
+def one_name(first: str | None, second: str | None) -> str:
+    """The run-set, given once, or twice and the same."""
+    if first and second and first != second:
+        raise ConfigError(f"two run-sets are given, `{first}` and `{second}`", "give one")
+    return first or second or ""

@@ -1,0 +1,124 @@
+"""The gate: what stands in the way of a run, each issue one line with its remedy.
+
+Two kinds. What *can't work* (data missing, compute that doesn't fit, no broker) is refused whatever is
+said. What is only *unwise* (a gate that may never commit) is refused too, unless `--force`. K > C, K > N,
+delays of 0 and unmatched order and pacing can't get this far: a condition with them can't be made.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from flame.config.condition import Condition
+from flame.config.world import World
+from flame.launch.clean import Trace
+from flame.launch.fits import fit
+from flame.launch.measure import Machine, Measured
+from flame.launch.plan import Plan
+
+PROBE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """what: with field and value. remedy: what to type. blocking: it can't work, not even with --force."""
+
+    what: str
+    remedy: str
+    blocking: bool
+
+
+def cannot(what: str, remedy: str) -> Issue:
+    """It can't work."""
+    return Issue(what, remedy, True)
+
+
+def unwise(what: str, remedy: str) -> Issue:
+    """It can work, and shouldn't be done by mistake."""
+    return Issue(what, remedy, False)
+
+
+def issues(plan: Plan, measured: Mapping[str, Measured], machine: Machine, traces: Sequence[Trace]) -> list[Issue]:
+    """Everything that stands in the way, what can't work first."""
+    found = [*_strays(traces, plan), *_shared(plan)]
+    for name, resolved in plan.baselines.items():
+        found += _baseline(resolved.condition, measured[name], plan, machine)
+    if plan.real is not None:
+        found += _broker(plan.real)
+    found += _memory(machine)
+    return sorted(found, key=lambda issue: not issue.blocking)
+
+
+def _strays(traces: Sequence[Trace], plan: Plan) -> Iterator[Issue]:
+    for each in traces:
+        if each.stray:
+            yield cannot(f"{each.run.name} left processes behind: {', '.join(map(str, each.others))}", "add `--clean`, which ends them")
+        elif plan.real is not None:
+            yield unwise(f"{each.run.name} is still going (pid {each.launcher}), and takes compute from this one", "wait for its end")
+
+
+def _shared(plan: Plan) -> Iterator[Issue]:
+    goals = {name: resolved.condition.goal for name, resolved in plan.baselines.items()}
+    if len(set(goals.values())) > 1:
+        listed = ", ".join(f"{name} {goal}" for name, goal in goals.items())
+        yield cannot(
+            f"`goal` K differs between baselines that are compared: {listed}", "give them one goal, or run them apart with `--only`"
+        )
+
+
+def _baseline(condition: Condition, measured: Measured, plan: Plan, machine: Machine) -> Iterator[Issue]:
+    if measured.fault is not None:
+        yield cannot(f"{condition.baseline}: {measured.fault.what}", measured.fault.hint)
+    yield from _policies(condition)
+    if plan.real is not None and condition.tier == "exact" and measured.fault is None:
+        yield from _fits(condition, measured, plan.real, machine)
+
+
+def _policies(condition: Condition) -> Iterator[Issue]:
+    kinds, name = {rule.type for rule in condition.commit}, condition.baseline
+    if kinds == {"variance"}:
+        yield unwise(
+            f"{name}: `commit` has a variance gate and no cap: a bin that never agrees goes on for ever",
+            "add `{type: cap, max: 60}` to `commit`",
+        )
+    if condition.stop.target is not None and condition.eval.every == 0:
+        yield cannot(f"{name}: `stop.target` can never be met: `eval.every` is 0", "give `eval.every: 1`")
+    staying = condition.trainers - len(condition.population.leaves)
+    if condition.loop == "sync" and condition.goal > staying:
+        yield unwise(f"{name}: `goal` K = {condition.goal}, but only {staying} trainers stay to the end", f"lower `goal` to {staying}")
+
+
+def _fits(condition: Condition, measured: Measured, world: World, machine: Machine) -> Iterator[Issue]:
+    found = fit(condition, world.workers, machine.cores, measured.gradient_s, measured.evaluate_s or 0.0)
+    if not found.ok:
+        factor = condition.delays.factor
+        yield cannot(
+            f"{condition.baseline}: compute doesn't fit the delays: {found} (one gradient {measured.gradient_s:.3g} s)",
+            f"lower `--delay-factor` (now {factor:g}), lower C, or give more workers on more cores",
+        )
+
+
+def _broker(world: World) -> Iterator[Issue]:
+    from flame.runtime.broker import find_mosquitto
+    from flame.runtime.probe import probe
+
+    if world.broker == "embedded":
+        if find_spec("amqtt") is None:
+            yield cannot("`--broker embedded` needs the package amqtt, which isn't installed", "run `pip install amqtt`")
+    elif world.broker == "mosquitto":
+        if find_mosquitto() is None:
+            yield cannot("`--broker mosquitto`: the program isn't installed", "run `apt-get install mosquitto`, or use `--broker embedded`")
+    else:
+        host, _, port = world.broker.rpartition(":")
+        try:
+            probe(host.strip("[]"), int(port), PROBE_S)
+        except OSError as error:
+            yield cannot(f"no broker answers at `{world.broker}`: {error}", "start it, correct HOST:PORT, or use `--broker embedded`")
+
+
+def _memory(machine: Machine) -> Iterator[Issue]:
+    if machine.needed > machine.available:
+        yield cannot(
+            f"about {machine.needed >> 20} MiB are needed, {machine.available >> 20} MiB are free",
+            "lower `--workers` or `--pool`, or free some memory",
+        )

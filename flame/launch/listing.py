@@ -1,0 +1,79 @@
+"""`flame runs` and `flame status`: what lies in the folder of runs, and what is still alive of it.
+
+A run without a verdict is GOING while somebody conducts it, and a CRASH otherwise.
+"""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from flame.launch.clean import Trace, trace
+from flame.launch.progress import GOOD, span
+from flame.telemetry.rundir import RunDir, RunDirError, RunName
+
+WELL, BAD = 0, 1
+
+
+def show_runs(runs: Path, console: Console) -> None:
+    """All runs, oldest first."""
+    paths = run_paths(runs)
+    if not paths:
+        console.print(f"no runs in {runs}", markup=False)
+        return
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("run", "verdict", "cycles", "wall", "virtual", "run_fp"):
+        table.add_column(title, overflow="fold", no_wrap=title == "run")
+    for path in paths:
+        table.add_row(*_row(path))
+    console.print(table)
+
+
+def show_status(runs: Path, console: Console) -> int:
+    """Runs that are going, that crashed, or that left processes behind. The exit code: 1 when there is a stray."""
+    found = [(path, verdict_of(path), trace(path)) for path in run_paths(runs)]
+    for path, verdict, alive in found:
+        if verdict in ("GOING", "CRASH") or alive.stray:
+            console.print(Text(f"{path.name}  ").append(_style(verdict)).append(_alive(alive)), soft_wrap=True)
+    if not any(verdict == "GOING" for _, verdict, _ in found):
+        console.print(f"nothing is going on in {runs}", markup=False)
+    return BAD if any(alive.stray for _, _, alive in found) else WELL
+
+
+def run_paths(runs: Path) -> list[Path]:
+    """Directories that are named like runs, oldest first."""
+    return [path for path in sorted(runs.iterdir()) if path.is_dir() and RunName.parse(path.name)] if runs.is_dir() else []
+
+
+def verdict_of(path: Path) -> str:
+    """The stored verdict, or what its absence means."""
+    try:
+        stored = RunDir(path).verdict
+    except RunDirError:
+        return "UNREADABLE"
+    if stored is not None:
+        return stored.verdict
+    return "GOING" if trace(path).going else "CRASH"
+
+
+def _row(path: Path) -> list[Text | str]:
+    verdict = verdict_of(path)
+    try:
+        run = RunDir(path)
+        stored, fingerprint = run.verdict, run.run_fp
+    except RunDirError:
+        return [path.name, _style(verdict), *["-"] * 4]
+    if stored is None:
+        return [path.name, _style(verdict), *["-"] * 3, fingerprint]
+    return [path.name, _style(verdict), str(stored.cycles), span(stored.wall_s), span(stored.virtual_s), fingerprint]
+
+
+def _style(verdict: str) -> Text:
+    return Text(verdict, "green" if verdict in GOOD else "cyan" if verdict == "GOING" else "bold red")
+
+
+def _alive(alive: Trace) -> str:
+    if alive.going:
+        return f"  launcher {alive.launcher}, {len(alive.others)} more processes"
+    return f"  left behind: {', '.join(map(str, alive.others))} (flame run ... --clean ends them)" if alive.others else ""

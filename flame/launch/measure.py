@@ -1,0 +1,107 @@
+"""What is found out about this machine before anything starts: cores, memory, and how long one task takes.
+
+A learner is built for each baseline, in this process, as each process of the run will build its own.
+One gradient and one evaluation are run on it: the first time fills caches, the second is measured.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import psutil
+
+from flame.config.condition import Condition
+from flame.config.errors import ConfigError
+from flame.core.tasks import Evaluate, Gradient, Task
+from flame.learn.learner import Learner, build
+from flame.policies.perturb import Guided
+
+REPEATS = 5
+LONG_S = 2.0
+"""Seconds after which a task isn't repeated any more."""
+LEARNER_BYTES = 300 << 20
+"""A process with torch loaded, at least."""
+BROKER_BYTES = 80 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One baseline's learner: digests in hex, measured seconds. fault: why it can't be built; then nothing else is known."""
+
+    fault: ConfigError | None = None
+    notes: tuple[str, ...] = ()
+    data: str = ""
+    model: str = ""
+    parameters: int = 0
+    bins: int = 0
+    gradient_s: float = 0.0
+    evaluate_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """cores: usable by this process. available: bytes that can be taken. needed: an upper estimate for the run."""
+
+    cores: int
+    available: int
+    needed: int
+
+
+def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool) -> Measured:
+    """Build the learner of `condition` and run one task of each kind on it."""
+    try:
+        learner = build(condition, prefix_cache=prefix_cache)
+    except ConfigError as error:
+        return Measured(error)
+    except ArithmeticError as error:
+        what, _, hint = str(error).partition("\nhint: ")
+        return Measured(ConfigError(f"the start-up self-check failed: {what}", hint or "use another `estimator`"))
+    facts = learner.facts
+    gradient, evaluate = _tasks(condition, learner)
+    took = _seconds(learner, gradient)
+    judged = _seconds(learner, evaluate) if evaluations and condition.eval.every else None
+    return Measured(None, learner.notes, facts.data, facts.model, facts.layout.size, facts.bins, took, judged)
+
+
+def _tasks(condition: Condition, learner: Learner) -> tuple[Task, Task]:
+    """The dearest of each kind: a gradient with a direction, where the policy may use one."""
+    facts, node = learner.facts, condition.nodes[-1]
+    direction = facts.init if isinstance(condition.perturb, Guided) else None
+    return Gradient(node, 1, min(1, facts.bins - 1), 1, facts.init, direction), Evaluate(1, facts.init)
+
+
+def _seconds(learner: Learner, task: Task) -> float:
+    """The median of a few runs after the first: one that the scheduler held up says nothing."""
+    learner.run(task)
+    took: list[float] = []
+    while len(took) < REPEATS and sum(took) < LONG_S:
+        started = perf_counter()
+        learner.run(task)
+        took.append(perf_counter() - started)
+    return median(took)
+
+
+def machine(processes: int, broker: bool) -> Machine:
+    """This machine, for a run of that many processes with a learner each, as large as this one is now."""
+    own = max(psutil.Process().memory_info().rss, LEARNER_BYTES if processes else 0)
+    return Machine(usable_cores(), _available(), own * (1 + processes) + (BROKER_BYTES if broker else 0))
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _available() -> int:
+    """Free memory, and no more than a control group leaves."""
+    available = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError):
+        limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+        available = min(available, limit - used)
+    return available

@@ -1,0 +1,61 @@
+"""`flame replay`: a run's journals, fed to fresh machines, step by step or as a verdict per node."""
+
+from pathlib import Path
+
+from flame.config.errors import ConfigError, unknown
+from flame.core.time import clock_text
+from flame.launch import screen
+from flame.runtime.journal import CorruptJournal, read
+from flame.runtime.replay import Divergence, NodeReplay, Stepped, load_condition, replay, steps
+
+WELL, BAD = 0, 1
+
+
+def replay_run(run: Path, node: str | None, until: int | None, show: bool) -> int:
+    """Replay, print to stdout, return the exit code: 1 when an effect differs, or nothing could be replayed."""
+    if not (run / "condition.json").is_file():
+        raise ConfigError(f"`{run}` is no run directory: it has no condition.json", "give one of `flame runs`")
+    journals = {path: read(path)[0] for path in sorted((run / "journal").glob("*.jsonl"))}
+    nodes = sorted({name for header in journals.values() for name in header["nodes"]})
+    if node is not None and node not in nodes:
+        raise unknown("node", node, nodes, f" in {run.name}")
+    try:
+        if not (show or until is not None):
+            return _verdicts([each for each in replay(run) if node in (None, each.node)])
+        chosen = [path for path, header in journals.items() if node is None or node in header["nodes"]]
+        return max([_steps(run, path, node, until, show) for path in chosen], default=BAD)
+    except CorruptJournal as error:
+        raise ConfigError(str(error), "the run can't be replayed from this journal; run it again") from None
+
+
+def _verdicts(found: list[NodeReplay]) -> int:
+    for each in found:
+        said = each.difference or each.skipped or "identical"
+        screen.out().print(f"{each.node:<12} {each.steps:>8} steps  {said}", markup=False, soft_wrap=True)
+    return BAD if any(each.difference or each.skipped for each in found) else WELL
+
+
+def _steps(run: Path, path: Path, node: str | None, until: int | None, show: bool) -> int:
+    count, out = 0, screen.out()
+    try:
+        for step in steps(load_condition(run), run, path):
+            if until is not None and step.seq > until:
+                break
+            count += 1
+            if show and node in (None, step.node):
+                out.print(_text(step), markup=False, soft_wrap=True)
+    except Divergence as error:
+        out.print(f"{path.name}: {error}", style="bold red", markup=False, soft_wrap=True)
+        return BAD
+    out.print(f"{path.name}: {count} steps, identical", markup=False)
+    return WELL
+
+
+def _text(step: Stepped) -> str:
+    released = "".join(f"\n    released {key}" for key in step.released)
+    return f"{step.seq:>6} {clock_text(step.now)} {step.node}: {_short(step.event)}{released}\n    now {step.state}"
+
+
+def _short(event: object) -> str:
+    text = str(event)
+    return text if len(text) <= 300 else f"{text[:300]} ..."
