@@ -1,0 +1,74 @@
+"""Random conditions of the surrogate task: small, quick to run, and reaching what the rules speak of.
+
+Delays tie often. Thresholds lie where the surrogate's V lies (around 2 for four uploads at p = 4, and
+falling as 1/n and as the model learns), targets where its accuracy passes (0.68 at the start, 1 at
+the optimum). Some conditions are doomed: more trainers leave for good than K can spare, or a bound on
+releases without a close is meant to be hit; the machine has to find that out by itself, in both
+worlds at the same stamp.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from flame.config.condition import Condition
+
+LIMITS = {"heartbeat_s": 2.0, "grace_s": 7.0, "resend_s": 3.0}
+"""Bounds of waiting, short, so that faults are found while a run lasts. They can't change a decision."""
+
+
+def random_condition(seed: int) -> Condition:
+    """The condition of that number."""
+    rng = random.Random(f"condition {seed}")
+    trainers = rng.randint(4, 11)
+    goal = rng.randint(1, min(5, trainers))
+    concurrency = goal + rng.choice([0, 1, 2, 4])
+    sync, gated = rng.random() < 0.5, rng.random() < 0.5
+    return Condition.model_validate(
+        {
+            "baseline": "random", "seed": seed, "task": "surrogate",
+            "surrogate": {"parameters": rng.choice([2, 4]), "bins": rng.choice([2, 3, 5])},
+            "trainers": trainers, "goal": goal, "concurrency": concurrency,
+            "delays": {"values": [rng.choice([0.2, 0.5, 0.5, 1.0, 2.5]) for _ in range(trainers)]},
+            "population": _population(rng, trainers, goal),
+            "loop": "sync" if sync else "async",
+            "select": rng.choice(["all", "random", {"type": "random", "every": "round"}]),
+            "staleness": rng.choice(["exact", "same_bin", "accept"]),
+            "commit": _gate(rng) if gated else ["agg_goal"],
+            "payload": {"down": rng.choice(["always_full", "once_per_version", "once_per_version"])},
+            "perturb": rng.choice(["single", "guided"]),
+            "server_opt": {"type": "sgd", "lr": rng.choice([0.05, 0.2]), "decay": rng.choice(["none", "round"])},
+            "eval": {"rows": 8, "every": rng.choice([0, 1, 1, 2]), "seconds": rng.choice([0.0, 0.7, 2.5]), "blocks": rng.random() < 0.5},
+            "stop": _stop(rng, goal),
+            "limits": LIMITS | ({"max_rejects": goal + rng.randint(0, 2)} if rng.random() < 0.04 else {}),
+        }
+    )  # fmt: skip
+
+
+def _population(rng: random.Random, trainers: int, goal: int) -> dict[str, Any]:
+    """Up to two join late; up to two leave, seldom so many that K can't be reached any more."""
+    nodes = [f"t{number:0{len(str(trainers - 1))}}" for number in range(trainers)]
+    late = rng.sample(nodes, rng.randint(0, min(2, trainers - goal)))
+    spare = max(0, trainers - goal)
+    leavers = rng.sample(nodes, spare + 1 if rng.random() < 0.1 else rng.randint(0, min(2, spare)))
+    return {
+        "joins": {node: rng.randint(1, 12) / 2 for node in late},
+        "leaves": {node: rng.randint(14, 30) / 2 if node in late else rng.randint(1, 20) / 2 for node in leavers},
+    }
+
+
+def _gate(rng: random.Random) -> list[dict[str, Any]]:
+    return [{"type": "variance", "threshold": rng.choice([0.2, 0.6, 2.0])}, {"type": "cap", "max": rng.choice([2, 4])}]
+
+
+def _stop(rng: random.Random, goal: int) -> dict[str, Any]:
+    """One rule or two; each run ends within some thirty cycles."""
+    rules: dict[str, Any] = rng.choice(
+        [{"cycles": rng.randint(5, 25)}, {"commits": rng.randint(3, 10)}, {"accepts": goal * rng.randint(5, 20) + rng.randint(0, 2)}]
+    )
+    if rng.random() < 0.4:
+        rules["runtime_s"] = rng.randint(4, 30) / 2
+    if rng.random() < 0.3:
+        rules["target"] = {"accuracy": rng.choice([0.75, 0.8]), "window": rng.choice([1, 2, 3])}
+    return rules

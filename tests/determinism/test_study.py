@@ -1,0 +1,127 @@
+"""Pairs of random conditions: none differs, none is stuck, and every rule that is removed is caught.
+
+The study of a thousand conditions is `python -m tests.determinism.study`; here are as many as fit in
+a test, and the checks that they reach what they are there for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import pytest
+
+from flame.telemetry.records import Accepted, AggEval, AggRound, Intrusion, Peer
+
+from .conditions import random_condition
+from .jitter import ROUGH, World
+from .mutants import MUTANTS, Mutant
+from .study import Tally, is_stuck, live, run_pairs, simulate
+from .trace import Trace, difference, faults_of_slots
+
+PAIRS = 150
+MOST = 400
+"""Conditions that are tried until a mutant is caught; most are caught at once."""
+
+
+@cache
+def pairs() -> Tally:
+    return run_pairs(range(PAIRS))
+
+
+@cache
+def simulated() -> list[Trace]:
+    return [simulate(random_condition(seed)) for seed in range(PAIRS)]
+
+
+# ---- with all the rules
+
+
+def test_both_worlds_do_the_same() -> None:
+    tally = pairs()
+    assert (tally.unequal, tally.stuck, tally.second, tally.raised) == (0, 0, 0, 0), "\n".join(tally.examples)
+
+
+@pytest.mark.parametrize("seed", range(0, PAIRS, 5))
+def test_no_result_hangs_on_ties_or_on_the_codec(seed: int) -> None:
+    plain = simulated()[seed]
+    for ties in range(2):
+        assert difference(plain, simulate(random_condition(seed), ties=Random(ties))) is None
+    assert difference(plain, simulate(random_condition(seed), wire_roundtrip=True)) is None
+
+
+def test_the_faults_were_there() -> None:
+    counts = pairs().counts
+    for what in (
+        *("lost assign", "lost update", "lost beat", "lost presence", "twice assign", "twice update", "twice presence"),
+        *("crash", "hang", "stick", "cut", "cut_aggregator", "broker", "overruns", "silent", "noted respawn"),
+        *("again assign", "again update", "again weights", "noted duplicate", "noted reconnected"),
+    ):
+        assert counts[what] > 0, what
+
+
+def test_the_conditions_reach_what_the_rules_speak_of() -> None:
+    traces = simulated()
+    assert {trace.verdict for trace in traces} == {"COMPLETED", "CONVERGED", "STARVED"}
+    closes = [close for trace in traces for close in trace.of(AggRound)]
+    assert {close.reason for close in closes} == {"goal", "natural", "cap", "keep"}
+    judged = [update for trace in traces for update in trace.of(Accepted)]
+    assert any(not update.accepted for update in judged)
+    assert any(update.accepted and update.staleness > 0 for update in judged)
+    assert any(trace.of(AggEval) for trace in traces)
+    assert {peer.up for trace in traces for peer in trace.of(Peer)} == {True, False}
+    assert {rank for trace in traces for _, rank, _, _ in trace.released} == {0, 1, 2, 3, 5}
+    stamps = [[key[0] for key in trace.released] for trace in traces]
+    assert any(len(set(each)) < len(each) for each in stamps)
+    assert all(each == sorted(each) for each in stamps)
+
+
+def test_a_worker_that_is_lost_for_good_is_an_intrusion_and_the_run_goes_on() -> None:
+    lossy = replace(ROUGH, faults=("crash",), every=6000, respawns=0)
+    traces = [live(random_condition(seed), lossy).trace for seed in range(40)]
+    intruded = [trace for trace in traces if trace.of(Intrusion) and trace.released]
+    assert len(intruded) > 10
+    assert {trace.verdict for trace in intruded} == {"COMPLETED", "CONVERGED", "STARVED"}
+    assert {trace.verdict for trace in traces if not trace.released} <= {"CRASH", "STARVED"}
+    assert not [fault for trace in traces for fault in faults_of_slots(trace)]
+
+
+# ---- without one
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_without_the_rule_some_pair_is_caught(mutant: Mutant) -> None:
+    tally = run_pairs(range(MOST), mutant, enough=2)
+    assert getattr(tally, mutant.by) >= 2, f"of {tally.pairs} pairs without `{mutant.rule}`:\n{tally.row(mutant.name)}"
+
+
+def test_a_goal_over_concurrency_is_harmless_while_it_is_clamped() -> None:
+    over = next(mutant for mutant in MUTANTS if mutant.name == "goal_over_c")
+    tally = run_pairs(range(20), over._replace(patches=[]))
+    assert not tally.caught, tally
+
+
+# ---- the instruments
+
+
+def test_a_world_is_a_function_of_its_condition() -> None:
+    runs = [live(random_condition(3)) for _ in range(2)]
+    assert difference(runs[0].trace, runs[1].trace) is None
+    assert runs[0].counts == runs[1].counts
+
+
+def test_a_difference_names_the_place() -> None:
+    ours, theirs = Trace(released=[(1, 5, "t1", 1)]), Trace(released=[(1, 5, "t1", 1), (2, 5, "t2", 2)])
+    assert difference(ours, theirs) == "release 1 of 1 and 2\n  nothing\n  (2, 5, 't2', 2)"
+
+
+def test_a_run_that_never_ends_is_stuck_and_one_that_starves_may_be() -> None:
+    assert is_stuck(Trace(), doomed=True)
+    assert [is_stuck(Trace(verdict="STARVED"), doomed) for doomed in (False, True)] == [True, False]
+    assert not is_stuck(Trace(verdict="COMPLETED"), doomed=False)
+
+
+def test_a_run_whose_trainers_are_never_heard_of_ends_and_names_them() -> None:
+    world: World = live(random_condition(3), replace(ROUGH, loss=1.0, faults=("none",)))
+    assert "trainers were not present after 120 s: t0, t1" in (world.trace.error or "")
