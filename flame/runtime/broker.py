@@ -84,9 +84,13 @@ def open_broker(spec: str, folder: Path, limits: Limits, group: int | None = Non
 # --- mosquitto ---
 
 
+def find_mosquitto() -> str | None:
+    """Path of the program, None where it isn't installed; Debian puts it where a user's PATH doesn't look."""
+    return shutil.which("mosquitto") or shutil.which("mosquitto", path=MOSQUITTO_PATHS)
+
+
 def _mosquitto() -> str:
-    """Path of the program; Debian puts it where a user's PATH doesn't look."""
-    program = shutil.which("mosquitto") or shutil.which("mosquitto", path=MOSQUITTO_PATHS)
+    program = find_mosquitto()
     if program is None:
         raise BrokerError("mosquitto isn't installed\nhint: apt-get install mosquitto, or use --broker embedded")
     return program
@@ -94,6 +98,7 @@ def _mosquitto() -> str:
 
 def _mosquitto_command(program: str, port: int, folder: Path, limits: Limits) -> list[str]:
     """Write the configuration and name the command, under a guard that ends it with us."""
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "mosquitto.conf"
     path.write_text(mosquitto_configuration(port, limits))
     return [sys.executable, "-m", "flame.runtime.guard", program, "-c", str(path)]

@@ -64,12 +64,48 @@ class EmbeddedBroker(Broker):  # type: ignore[misc]  # amqtt has no type informa
             target_session.retained_messages.get_nowait()
         await super()._retain_broadcast_message(broadcast, qos, target_session)
 
+    async def _initialize_client_session(self, *connection: Any) -> tuple[BrokerProtocolHandler, Session]:
+        """What was kept for a client that comes back goes out before what is new; amqtt lets the new overtake.
+
+        A lock, since it is fair: while somebody waits for it, nobody passes.
+        """
+        handler, session = await super()._initialize_client_session(*connection)
+        publish, turn = handler.mqtt_publish, asyncio.Lock()
+        await turn.acquire()
+
+        async def publish_in_turn(topic: str, data: bytes, qos: int, retain: bool, ack_timeout: int | None = None) -> Any:
+            if not retain:
+                async with turn:
+                    pass
+            return await publish(topic, data, qos, retain, ack_timeout)
+
+        handler.mqtt_publish, handler.turn = publish_in_turn, turn
+        return handler, session
+
+    async def _publish_session_retained_messages(self, session: Session) -> None:
+        """Then the new may follow."""
+        await super()._publish_session_retained_messages(session)
+        _let_through(self._get_handler(session))
+
+    async def _handle_client_session(self, *connection: Any) -> None:
+        """Nobody waits for a client that was lost meanwhile."""
+        handler = connection[3]
+        try:
+            await super()._handle_client_session(*connection)
+        finally:
+            _let_through(handler)
+
     async def _handle_disconnect(self, session: Session, handler: BrokerProtocolHandler, waiter: "asyncio.Future[Any]") -> None:
         """After a take-over the session belongs to the newer connection; amqtt would leave it marked as disconnected."""
         await super()._handle_disconnect(session, handler, waiter)
         current = self._sessions.get(session.client_id)
         if current is not None and current[0] is session and current[1] is not handler:
             session.transitions.connect()
+
+
+def _let_through(handler: Any) -> None:
+    if handler is not None and handler.turn.locked():
+        handler.turn.release()
 
 
 async def serve(port: int, expiry_s: int) -> None:

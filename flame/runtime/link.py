@@ -191,11 +191,15 @@ class MqttLink:
         with self._lock:
             self._check_room(topic, batch)
             for payload in batch:
-                self._held_bytes += len(payload)
-                if self._ready:
-                    self._give(topic, payload, retain)
-                else:
-                    self._outbox.append((topic, payload, retain))
+                self._put(topic, payload, retain)
+
+    def _put(self, topic: str, payload: bytes, retain: bool) -> None:
+        """Through the gate, or into the outbox before it. The lock is held."""
+        self._held_bytes += len(payload)
+        if self._ready:
+            self._give(topic, payload, retain)
+        else:
+            self._outbox.append((topic, payload, retain))
 
     def _check_room(self, topic: str, batch: Sequence[bytes]) -> None:
         while self._acked:
@@ -222,10 +226,14 @@ class MqttLink:
             return self._ready and self._client.publish(topic, payload, qos=0).rc == MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def flush(self, timeout_s: float) -> bool:
-        """Send something to ourselves and wait for it: a broker handles what one client sends in order."""
-        self._echoes_sent += 1
-        number = self._echoes_sent
-        self.publish(self._wiring.echo, [str(number).encode()])
+        """Send something to ourselves and wait for it: a broker handles what one client sends in order.
+
+        It may pass the bound of what waits: a full link has to be able to close.
+        """
+        with self._lock:
+            self._echoes_sent += 1
+            number = self._echoes_sent
+            self._put(self._wiring.echo, str(number).encode(), retain=False)
         with self._echo_seen:
             return self._echo_seen.wait_for(lambda: self._echoes_seen >= number, timeout_s)
 

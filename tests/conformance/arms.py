@@ -5,7 +5,6 @@ Nothing here sleeps: every wait is for a condition, with a bound.
 
 import os
 import queue
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,7 +20,7 @@ import paho.mqtt.publish
 from flame.config.condition import Limits
 from flame.core.messages import Presence
 from flame.core.profile import Profile
-from flame.runtime.broker import MOSQUITTO_PATHS, PrivateBroker, open_broker
+from flame.runtime.broker import PrivateBroker, find_mosquitto, open_broker
 from flame.runtime.link import Connected, Disconnected, Link, Mail, MqttLink, Raw, Wiring
 from flame.runtime.mqtt import Inbound, MqttTransport, Refused
 
@@ -189,7 +188,7 @@ def open_arm(name: str, folder: Path) -> tuple[Arm, Callable[[], None]]:
 
 def missing(name: str) -> str | None:
     """Why this arm can't be tried on this machine, None where it can."""
-    if name == "mosquitto" and not (shutil.which(name) or shutil.which(name, path=MOSQUITTO_PATHS)):
+    if name == "mosquitto" and not find_mosquitto():
         return "mosquitto isn't installed (apt-get install mosquitto)"
     return None
 
