@@ -10,7 +10,7 @@
 """
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -104,7 +104,8 @@ def _admit(pair: Pair, options: Options) -> list[str]:
     """Notes about the pair. Raises RefusedError for one that may not be compared."""
     notes: list[str] = []
     if pair.real.dir.run_fp != pair.sim.dir.run_fp:
-        _refuse_or_note(f"fingerprints differ: real {pair.real.dir.run_fp}, sim {pair.sim.dir.run_fp}", options, notes)
+        where = _differing(pair.real.condition.model_dump(), pair.sim.condition.model_dump())
+        _refuse_or_note(f"fingerprints differ: real {pair.real.dir.run_fp}, sim {pair.sim.dir.run_fp}; {where}", options, notes)
     for run in pair.runs:
         if run.dir.world.kind != run.side:
             _refuse_or_note(f"`{run.dir.label}` stands for {run.side} and is a {run.dir.world.kind} run", options, notes)
@@ -113,6 +114,12 @@ def _admit(pair: Pair, options: Options) -> list[str]:
         if not run.dir.ended:
             notes.append(f"{run.side} has no verdict: it is still going, or crashed; the window is what it has written so far")
     return notes
+
+
+def _differing(real: Mapping[str, object], sim: Mapping[str, object]) -> str:
+    """The fields in which two conditions differ, with both values."""
+    wrong = [f"`{key}` real {real[key]} sim {sim.get(key)}" for key in real if real[key] != sim.get(key)]
+    return ", ".join(wrong[:5]) or "their conditions are equal as this version reads them"
 
 
 def _refuse_or_note(what: str, options: Options, notes: list[str]) -> None:

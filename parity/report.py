@@ -6,11 +6,13 @@ It must make sense without colour, so each letter is explained by the word that 
 
 from collections.abc import Iterator, Sequence
 
+from pydantic import BaseModel
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from flame.config import Condition
 from flame.telemetry.rundir import RunDir
 from parity.engine import Report, Result
 from parity.evidence import Run
@@ -40,7 +42,7 @@ def show(console: Console, reports: Sequence[Report]) -> None:
 
 def render(report: Report) -> Group:
     """One pair's report."""
-    parts: list[RenderableType] = [_title(report), _head(report)]
+    parts: list[RenderableType] = [_title(report), *_head(report)]
     parts += [Text(f"! {note}", style="bold yellow") for note in report.notes]
     parts += [Text(), *_stages(report), Text()]
     parts += [line for verdict in TOLD for result in report.results if result.verdict == verdict for line in _told(result)]
@@ -66,36 +68,64 @@ def _title(report: Report) -> Text:
     return text.append(f"  seed {condition.seed}  {shape}  ").append(f"{pair.tier} tier", style="bold")
 
 
-def _head(report: Report) -> Padding:
-    """Both runs side by side; what should be the same and isn't is marked."""
+def _head(report: Report) -> Iterator[RenderableType]:
+    """What was run; both runs side by side; what they share, and what they should share and don't."""
+    real, sim = _facts(report.pair.real), _facts(report.pair.sim)
     table = Table.grid(padding=(0, 3))
     for style in ("dim", "", ""):
         table.add_column(style=style, overflow="fold")
     table.add_row("", Text("real", style="bold"), Text("sim", style="bold"))
-    pair = report.pair
-    for name, one, two in zip(_ROWS, _facts(pair.real), _facts(pair.sim), strict=True):
-        alike = name in _ALIKE
-        other = (
-            Text("same", style="dim") if alike and one == two else Text(("≠ " if alike else "") + two, style="bold yellow" if alike else "")
-        )
-        table.add_row(name, Text(one), other)
-    return Padding(table, (0, 0, 0, 2), expand=False)
+    for name in real:
+        if name not in SHARED:
+            table.add_row(name, Text(real[name]), Text(sim[name]))
+        elif real[name] != sim[name]:
+            table.add_row(name, Text(real[name]), Text(f"≠ {sim[name]}", style="bold yellow"))
+    yield _indented(briefly(report.pair.condition), 2)
+    yield Padding(table, (0, 0, 0, 2), expand=False)
+    same = ", ".join(f"{name} {real[name]}" for name in SHARED if real[name] == sim[name])
+    yield Padding(_hanging(Text("same in both:", style="dim"), same or "nothing"), (0, 0, 0, 2), expand=False)
 
 
-_ROWS = ("run", "ended", "time", "telemetry", "fingerprint", "condition", "code", "libraries", "device")
-_ALIKE = ("fingerprint", "condition", "code", "libraries", "device")
+SHARED = ("fingerprint", "condition", "device", "code", "libraries")
+"""Facts that a pair should share. Another code or library is legitimate, and must be seen."""
 
 
-def _facts(run: Run) -> list[str]:
-    """The values of `_ROWS` for one run."""
+def _facts(run: Run) -> dict[str, str]:
+    """What the head says of one run."""
     verdict, meta = run.verdict, run.frame("run_meta")
-    ended = f"{verdict.verdict}, {verdict.reason}" if verdict else "no verdict"
-    time = f"wall {verdict.wall_s:.2f} s, stamps {verdict.virtual_s:.2f} s" if verdict else "-"
-    libraries = ", ".join(f"{name} {version}" for name, version in sorted(run.dir.libraries.items()))
-    return [
-        run.dir.label, ended, time, f"level {run.level}", run.dir.run_fp, run.dir.condition_fp,
-        _all(meta["code"].to_list()), libraries, _all(meta["device"].to_list()),
-    ]  # fmt: skip
+    return {
+        "run": run.dir.label,
+        "ended": f"{verdict.verdict}, {verdict.reason}" if verdict else "no verdict",
+        "time": f"wall {verdict.wall_s:.2f} s, stamps {verdict.virtual_s:.2f} s" if verdict else "-",
+        "telemetry": f"level {run.level}",
+        "fingerprint": run.dir.run_fp,
+        "condition": run.dir.condition_fp,
+        "device": _all(meta["device"].to_list()),
+        "code": _all(meta["code"].to_list()),
+        "libraries": ", ".join(f"{name} {version}" for name, version in sorted(run.dir.libraries.items())),
+    }
+
+
+def briefly(condition: Condition) -> str:
+    """The policies and rules of a condition in one line; what is at its default is left out of the brackets."""
+    rules: list[tuple[str, BaseModel | str]] = [
+        ("task", condition.task),
+        ("select", condition.select),
+        *(("commit", rule) for rule in condition.commit),
+    ]
+    rules += [("rate", condition.rate), ("staleness", condition.staleness), ("perturb", condition.perturb)]
+    rules += [("estimator", condition.estimator), ("opt", condition.server_opt), ("down", condition.payload.down)]
+    rules += [("delays", condition.delays), ("order", condition.commit_order), ("stop", condition.stop)]
+    return "  ".join(f"{name} {_brief(rule)}" for name, rule in rules)
+
+
+def _brief(rule: BaseModel | str) -> str:
+    if isinstance(rule, str):
+        return rule
+    plain = rule.model_dump(exclude_defaults=True, exclude={"type"})
+    numbers = ", ".join(f"{key} {value}" for key, value in plain.items())
+    name = getattr(rule, "type", "")
+    return f"{name}({numbers})" if name and numbers else name or numbers
 
 
 def _all(values: Sequence[str | None]) -> str:

@@ -145,7 +145,7 @@ class Model:
         payload = "none" if self.held.get(node) == self.at.model_version else "full"
         self.held[node] = self.at.model_version
         draw = self.draws[node, self.at.model_version] = self.draws.get((node, self.at.model_version), -1) + 1
-        self.writer.agg(self.now, Comm("down", payload, row.id, node, 900 if payload == "full" else 180, payload == "full"))
+        self.writer.agg(self.now, Comm("down", payload, row.id, node, 900 if payload == "full" else 180, int(payload == "full")))
         self.writer.agg(self.now, Dispatch(self.at, row.id, node, row.stamp, row.due, delay, payload, draw, len(self.busy)))
         self.train(row, delay)
         heappush(self.heap, (row.due if self.exact else row.arrival, node, row.id, row))
