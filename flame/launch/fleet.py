@@ -16,9 +16,12 @@ from typing import Any
 
 from flame.core.messages import AGGREGATOR
 from flame.launch.processes import Spec, aggregator_main, worker_main
+from flame.runtime.control import Founded
 
 PRELOAD = ["torch", "numpy", "flame.launch.processes", "flame.learn.toy"]
 GRACE_S = 3.0
+FOUND_WAIT_S = 60.0
+"""How long the first child may take to exist: the fork server loads torch before it."""
 
 
 @dataclass(slots=True)
@@ -43,6 +46,14 @@ class Child:
 def deal(nodes: tuple[str, ...], workers: int) -> list[list[str]]:
     """Nodes dealt to workers in turn, none of them empty."""
     return [list(nodes[first::workers]) for first in range(min(workers, len(nodes)))]
+
+
+def _founded(pipe: Connection) -> bool:
+    """Whether the first child has made its group; until then nobody can join it."""
+    try:
+        return pipe.poll(FOUND_WAIT_S) and isinstance(pipe.recv(), Founded)
+    except (EOFError, OSError):
+        return False
 
 
 class Fleet:
@@ -74,9 +85,9 @@ class Fleet:
         process = self._context.Process(target=main, args=(self._spec, *args, theirs), name=name, daemon=True)
         process.start()
         theirs.close()
-        if self._spec.group == 0 and process.pid is not None:
-            self._spec = replace(self._spec, group=process.pid)
         self.children[name] = Child(name, nodes, process, mine)
+        if self._spec.group == 0 and process.pid is not None and _founded(mine):
+            self._spec = replace(self._spec, group=process.pid)
 
     @property
     def group(self) -> int:

@@ -26,7 +26,7 @@ from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime.books import open_books, presence, verdict_of, write_verdict
 from flame.runtime.compute import Beside
-from flame.runtime.control import Crashed, Finish, Orphaned
+from flame.runtime.control import Crashed, Finish, Founded, Orphaned
 from flame.runtime.mqtt import MqttTransport
 from flame.runtime.real import Driver
 from flame.runtime.sides import AggregatorSide, WorkerSide
@@ -113,6 +113,8 @@ class _Child:
 
     def __enter__(self) -> "_Child":
         os.setpgid(0, self._spec.group)
+        if self._spec.group == 0:
+            self.report(Founded())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._redirect()

@@ -42,6 +42,11 @@ class Orphaned:
 
 
 @dataclass(slots=True)
+class Founded:
+    """First child to launcher: the run's process group exists, others can join it."""
+
+
+@dataclass(slots=True)
 class Ready:
     """Child to launcher: it is connected (worker), or everybody is present (aggregator)."""
 
@@ -96,4 +101,4 @@ class Crashed:
 
 
 Order = AskStop | WorkerLost | WorkerRestarted | Finish | Orphaned
-Report = Ready | Closed | Scored | Silent | Ended | Crashed
+Report = Founded | Ready | Closed | Scored | Silent | Ended | Crashed
