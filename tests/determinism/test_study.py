@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from flame.core.time import MILLISECOND
 from flame.telemetry.records import Accepted, AggEval, AggRound, Intrusion, Peer
 
 from .conditions import random_condition
@@ -75,6 +76,29 @@ def test_the_conditions_reach_what_the_rules_speak_of() -> None:
     stamps = [[key[0] for key in trace.released] for trace in traces]
     assert any(len(set(each)) < len(each) for each in stamps)
     assert all(each == sorted(each) for each in stamps)
+
+
+HARSH = {
+    "lossy": replace(ROUGH, loss=0.25, duplicates=0.4, most=12, every=2500),
+    "flapping": replace(ROUGH, loss=0.1, faults=("cut", "broker", "cut_aggregator"), most=30, every=700),
+    "dying": replace(ROUGH, faults=("crash",), duplicates=0.5, most=25, every=1000),
+}
+
+
+@pytest.mark.parametrize("network", HARSH)
+def test_the_worst_networks_change_nothing_either(network: str) -> None:
+    for seed in range(PAIRS, PAIRS + 25):
+        condition = random_condition(seed)
+        assert difference(simulate(condition), live(condition, HARSH[network]).trace) is None, f"condition {seed}"
+
+
+def test_on_a_good_network_the_wall_keeps_pace_with_the_stamps_and_nothing_overruns() -> None:
+    good = replace(ROUGH, loss=0.0, duplicates=0.0, most=0, scales=(0.01,))
+    for seed in range(20):
+        world = live(random_condition(seed), good)
+        frontier = world.trace.released[-1][0]
+        assert world.counts["overruns"] == 0
+        assert frontier <= world.trace.wall <= frontier + 200 * MILLISECOND
 
 
 def test_a_worker_that_is_lost_for_good_is_an_intrusion_and_the_run_goes_on() -> None:
