@@ -66,8 +66,11 @@ class Fleet:
         self.children: dict[str, Child] = {}
 
     def start(self) -> None:
-        """Start everybody."""
+        """Start everybody. If the first child can't found the group it is killed, and the watch finds it dead."""
         self._start(AGGREGATOR, [AGGREGATOR], aggregator_main, ())
+        if not self._spec.group:
+            self.kill(AGGREGATOR)
+            return
         for number, nodes in enumerate(deal(self._spec.condition.nodes, self._spec.world.workers)):
             self._start_worker(f"w{number}", nodes, 0)
 
