@@ -20,6 +20,7 @@ from flame.core.tensor import Tensor
 from flame.core.time import SECOND
 from flame.learn.params import tensor, vector
 from flame.roles.aggregator import Aggregator
+from flame.telemetry.records import Level
 
 T = TypeVar("T")
 
@@ -76,11 +77,12 @@ class Stage:
 
     condition: Condition
     init: Sequence[float] = (0.0, 0.0)
+    level: Level = "full"
     now: int = 0
     sent: dict[int, tuple[str, Assign]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.machine = Aggregator(self.condition, numbers(*self.init), self.condition.surrogate.bins)
+        self.machine = Aggregator(self.condition, numbers(*self.init), self.condition.surrogate.bins, self.level)
         self._profiles = profiles(self.condition)
 
     @property

@@ -360,16 +360,12 @@ class Aggregator:
 
     def _close_down(self, verdict: str, reason: str) -> None:
         """Take nothing more but the evaluations that are out."""
-        if self.phase != CLOSING or verdict == "CONVERGED":
-            self._ending = (verdict, reason)
-        self.phase = CLOSING
+        self.phase, self._ending = CLOSING, (verdict, reason)
         self.inbox.keep_only(EVAL)
         if not self.inbox.can_advance():
             self._stop(*self._ending)
 
     def _stop(self, verdict: str, reason: str) -> None:
-        if self.phase == STOPPED:
-            return
         self.phase = STOPPED
         self._emit(RunEnd(self.cycle.progress, verdict, reason, self.accepts, self.rejects, self.voids))
         self._effects.append(Stop(verdict, reason))
