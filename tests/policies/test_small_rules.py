@@ -1,0 +1,92 @@
+"""Payload, staleness and rate rules, and what all policies share."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from flame.core.progress import Progress
+from flame.policies.commit import Commit, Variance
+from flame.policies.payload import DOWN, AlwaysFull, OncePerVersion, Payloads
+from flame.policies.perturb import Guided, Perturb, Single
+from flame.policies.rate import Constant, Rate, RateView
+from flame.policies.select import All, Random, Select
+from flame.policies.server_opt import ServerOpt, Sgd
+from flame.policies.staleness import Staleness, refusal
+
+AT = Progress(round=2, data_id=1, iteration=3, model_version=7, cycle=40)
+
+
+@pytest.mark.parametrize(("held", "kind"), [(None, "full"), (0, "full"), (6, "full"), (7, "none"), (8, "full")])
+def test_once_per_version_sends_what_the_trainer_lacks(held: int | None, kind: str) -> None:
+    assert OncePerVersion().kind(held, 7) == kind
+
+
+def test_version_0_is_sent_to_who_holds_nothing() -> None:
+    assert OncePerVersion().kind(None, 0) == "full"
+    assert OncePerVersion().kind(0, 0) == "none"
+
+
+@pytest.mark.parametrize("held", [None, 0, 7])
+def test_always_full_is_always_full(held: int | None) -> None:
+    assert AlwaysFull().kind(held, 7) == "full"
+
+
+def test_the_names_stand_for_their_rules() -> None:
+    assert {name: type(rule) for name, rule in DOWN.items()} == {"always_full": AlwaysFull, "once_per_version": OncePerVersion}
+    assert Payloads() == Payloads(down="always_full", up="dense")
+
+
+@pytest.mark.parametrize(
+    ("policy", "version", "iteration", "why"),
+    [
+        ("exact", 7, 3, None),
+        ("exact", 7, 2, "iteration 2 is not the current 3"),
+        ("exact", 6, 3, "version 6 is not the current 7"),
+        ("exact", 6, 2, "version 6 is not the current 7"),
+        ("same_bin", 7, 3, None),
+        ("same_bin", 7, 0, None),
+        ("same_bin", 6, 3, "version 6 is not the current 7"),
+        ("accept", 7, 3, None),
+        ("accept", 0, 0, None),
+    ],
+)
+def test_staleness(policy: Staleness, version: int, iteration: int, why: str | None) -> None:
+    assert refusal(policy, version, iteration, AT) == why
+
+
+@pytest.mark.parametrize(("staleness", "utility"), [(0, 0.0), (3, 5.0), (100, -1.0)])
+def test_a_constant_rate_is_1(staleness: int, utility: float) -> None:
+    assert Constant().weigh(RateView(staleness, utility)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "policy"),
+    [
+        (Select, "random", Random()),
+        (Select, "all", All()),
+        (Select, {"type": "random", "every": "round"}, Random(every="round")),
+        (Rate, "constant", Constant()),
+        (Perturb, "single", Single()),
+        (Perturb, "guided", Guided(candidates=10)),
+        (ServerOpt, {"type": "sgd", "lr": 0.5}, Sgd(lr=0.5)),
+        (Commit, {"type": "variance", "threshold": 0.3}, Variance(threshold=0.3)),
+    ],
+)
+def test_a_policy_is_written_by_name_or_spelled_out(kind: Any, written: Any, policy: Any) -> None:
+    assert TypeAdapter(kind).validate_python(written) == policy
+
+
+@pytest.mark.parametrize("kind", [Select, Rate, Perturb, ServerOpt, Commit])
+@pytest.mark.parametrize("written", ["randm", {"type": "nothing"}, 7])
+def test_an_unknown_name_is_refused(kind: Any, written: Any) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(kind).validate_python(written)
+
+
+@pytest.mark.parametrize("policy", [All(), Random(), Constant(), Single(), Guided(), Sgd(lr=1.0), Variance(threshold=1.0), AlwaysFull()])
+def test_a_policy_is_frozen_and_refuses_what_it_does_not_know(policy: Any) -> None:
+    with pytest.raises(ValidationError):
+        policy.anything = 1
+    with pytest.raises(ValidationError, match="anything"):
+        type(policy).model_validate(policy.model_dump() | {"anything": 1})
