@@ -12,6 +12,8 @@ from statistics import median
 
 import polars as pl
 
+from flame.telemetry.columns import level
+from flame.telemetry.records import LEVELS
 from flame.telemetry.rundir import RunDir
 from parity.evidence import BY_RULES, Run
 from parity.rungs.k1_sim_commit_monotone import falls
@@ -28,11 +30,12 @@ REACHED = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """One invariant: its name, what it says, and the look that finds where it doesn't hold."""
+    """One invariant. look: finds where it doesn't hold. kinds: records without which it can't look."""
 
     name: str
     says: str
     look: Callable[[Run], Look]
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,12 @@ class Ruling:
 def check_run(run: RunDir) -> list[Ruling]:
     """Every law's ruling on one run. Raises TelemetryError when it can't be read."""
     evidence = Run(run.world.kind, run)
-    return [Ruling(law, law.look(evidence)) for law in LAWS]
+    return [Ruling(law, Look(0) if _unwritten(law, run) else law.look(evidence)) for law in LAWS]
+
+
+def _unwritten(law: Law, run: RunDir) -> bool:
+    """Whether the run's level of telemetry leaves out what the law looks at."""
+    return any(LEVELS.index(level(kind)) > LEVELS.index(run.world.level) for kind in law.kinds)
 
 
 def used(run: RunDir) -> dict[str, list[str]]:
@@ -147,7 +155,7 @@ def _sent_before_accepted(run: Run) -> Look:
         for name, count in taken.iter_rows()
         if count > sent.get(name, 0)
     ]
-    return Look(taken.height if sent else 0, faults if sent else [])
+    return Look(taken.height, faults)
 
 
 def _staleness(run: Run) -> Look:
@@ -216,7 +224,7 @@ def _counts(run: Run) -> Look:
     frame = run.frame("accepted")
     seqs = {taken: frame.filter(pl.col("accepted") == taken)["_seq"].sort() for taken in (True, False)}
     faults, rounds = [], run.rounds.select("cycle", "_seq", "accepts", "rejects")
-    for cycle, seq, accepts, rejects in rounds.iter_rows() if frame.height else ():
+    for cycle, seq, accepts, rejects in rounds.iter_rows():
         seen = tuple(int(seqs[taken].search_sorted(seq)) for taken in (True, False))
         if seen != (accepts, rejects):
             faults.append(f"cycle {cycle} counts {accepts} accepts and {rejects} rejects, {seen[0]} and {seen[1]} were written")
@@ -230,16 +238,16 @@ LAWS: tuple[Law, ...] = (
     Law("progress", "bin, iteration and version advance as the algorithm says", _progress),
     Law("clock", "neither clock nor stamps run backwards", _clock),
     Law("vclock", "the virtual clock never falls", falls),
-    Law("stamps", "every stamp is the due of its assign, exactly", wrong_stamps),
-    Law("residence", "nobody is chosen while it has an open row", overlaps),
-    Law("once", "no draw is dispatched twice", _once),
-    Law("concurrency", "in flight never exceeds C", _concurrency),
-    Law("conservation", "each cycle holds K, no update is lost or counted twice", conservation),
-    Law("alternation", "trainers receive and send in turn", _alternation),
-    Law("punctual", "the sim sends nothing before it is due", _punctual),
-    Law("answers", "nobody's updates are accepted more often than sent", _sent_before_accepted),
-    Law("counts", "running totals are the sums of what was written", _counts),
-    Law("staleness", "no staleness is negative", _staleness),
+    Law("stamps", "every stamp is the due of its assign, exactly", wrong_stamps, ("dispatch", "accepted")),
+    Law("residence", "nobody is chosen while it has an open row", overlaps, ("dispatch", "accepted")),
+    Law("once", "no draw is dispatched twice", _once, ("dispatch",)),
+    Law("concurrency", "in flight never exceeds C", _concurrency, ("dispatch",)),
+    Law("conservation", "each cycle holds K, no update is lost or counted twice", conservation, ("dispatch", "accepted")),
+    Law("alternation", "trainers receive and send in turn", _alternation, ("task_recv", "task_send")),
+    Law("punctual", "the sim sends nothing before it is due", _punctual, ("task_send",)),
+    Law("answers", "nobody's updates are accepted more often than sent", _sent_before_accepted, ("task_send", "accepted")),
+    Law("counts", "running totals are the sums of what was written", _counts, ("accepted",)),
+    Law("staleness", "no staleness is negative", _staleness, ("accepted",)),
     Law("evaluations", "losses are finite, accuracies in [0, 1]", _evaluations),
     Law("budget", "the budget was reached, or the stop is explained", _budget),
     Law("gaps", "the wall clock has no gap over max(60 s, 20 x median)", _gaps),

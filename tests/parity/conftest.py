@@ -18,8 +18,13 @@ from tests.parity.fixtures import condition, write_pair
 @pytest.fixture(autouse=True)
 def replayed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Synthetic runs have no journal that could be replayed: P0 is told what `journal/replayed.json` says."""
-    if "real_replay" not in request.keywords:
+    if "real_replay" not in request.fixturenames:
         monkeypatch.setattr(modules["parity.rungs.p0_replay_identity"], "_replay", _answer)
+
+
+@pytest.fixture
+def real_replay() -> None:
+    """Asked for by tests whose runs have a journal."""
 
 
 def _answer(path: Path) -> list[SimpleNamespace]:

@@ -112,6 +112,11 @@ class Model:
     def exact(self) -> bool:
         return self.condition.tier == "exact"
 
+    @property
+    def threshold(self) -> float | None:
+        rule = self.condition.commit[0]
+        return rule.threshold if rule.type == "variance" else None
+
     def draw(self, *path: int | str) -> float:
         """A number in [0, 1) that is the same in both runs, unless they are noisy."""
         seed = self.condition.seed if self.noise is None else self.noise
@@ -196,7 +201,7 @@ class Model:
             AggRound(
                 self.at, self.condition.goal, self.condition.concurrency,
                 [Contributor(row.node, row.id, row.stamp, row.arrival, version - row.at.model_version, 1.0) for row in cohort],
-                self.now, variance, 0.2, commits, reason, "constant", 1.0 if commits else None, self.pool, len(self.busy),
+                self.now, variance, self.threshold, commits, reason, "constant", 1.0 if commits else None, self.pool, len(self.busy),
                 self.digest(cohort, commits), "state", self.accepts, 0,
             ),
         )  # fmt: skip
@@ -209,7 +214,7 @@ class Model:
 
     def decide(self) -> tuple[str, float | None]:
         """(reason, V): a bin takes two iterations or three, and the third is forced."""
-        if self.condition.commit[0].type == "agg_goal":
+        if self.threshold is None:
             return "goal", 0.3 + 0.1 * self.draw("variance", self.at.cycle)
         three = self.draw("iterations", self.at.model_version) < 0.4
         variance = (0.3 if self.at.iteration == 0 or three else 0.1) + 0.05 * self.draw("variance", self.at.cycle)

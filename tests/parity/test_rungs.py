@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flame.telemetry.records import Peer
+from flame.core.progress import Progress
+from flame.telemetry.records import Intrusion, Peer
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import Report, check
 from parity.ladder import Ladder
@@ -239,3 +240,91 @@ def test_a_planned_departure_voids_its_row(tmp_path: Path, judge: Judge) -> None
         edit.set("agg_round", cycle_is(11), goal=3)
         edit.add(Peer("t3", False, "planned", True), lambda record: record["kind"] == "dispatch" and record["id"] == 48)
     assert judge(pair).of("U4").verdict == "PASS", judge(pair).of("U4").reason
+
+
+# ---- where there is nothing to look at, there is no pass
+
+
+def _nothing_counted(pair: RunPair) -> None:
+    for run in (pair.real, pair.sim):
+        Edit(run).set("comm", id=999)
+
+
+def _no_common_version(pair: RunPair) -> None:
+    Edit(pair.sim).drop("agg_eval", lambda record: record["version"] < 3)
+    Edit(pair.real).drop("agg_eval", lambda record: record["version"] > 2)
+
+
+NOTHING: dict[str, tuple[Spoil, str]] = {
+    "Cm": (_nothing_counted, "no message of an update of the window"),
+    "K7": (lambda pair: Edit(pair.sim).verdict(wall_s=0.0), "no wall time that can be measured"),
+    "Sp": (lambda pair: Edit(pair.sim).verdict(wall_s=0.0), "no wall time that can be measured"),
+    "P3": (lambda pair: Edit(pair.sim).each("dispatch", lambda record: record.update(trainer="x")), "no trainer was dispatched in both"),
+}
+
+
+@pytest.mark.parametrize("rung", NOTHING)
+def test_nothing_to_look_at_is_a_skip_with_its_reason(rung: str, good: RunPair, judge: Judge) -> None:
+    spoil, reason = NOTHING[rung]
+    spoil(good)
+    result = judge(good).of(rung)
+    assert result.verdict == "SKIP"
+    assert reason in result.reason
+
+
+def test_versions_that_only_one_run_evaluated_fail_in_the_exact_tier(good: RunPair, judge: Judge) -> None:
+    _no_common_version(good)
+    assert judge(good).of("C1").verdict == "SKIP"
+
+
+def test_the_evaluation_of_the_last_commit_may_be_missing(good: RunPair, judge: Judge) -> None:
+    Edit(good.sim).drop("agg_eval", lambda record: record["version"] == 4)
+    result = judge(good).of("C1")
+    assert (result.verdict, result.finding.n) == ("PASS", 3)
+
+
+def test_a_variance_that_is_never_defined_in_the_bins_is_a_skip(tmp_path: Path) -> None:
+    pair = write_pair(tmp_path, fidelity(), noise=(1, 2))
+    Edit(pair.sim).set("agg_round", lambda record: record["at"]["cycle"] < 11, variance=None)
+    assert check(pair, _alone("V2")).of("V2").reason == "no variance is defined in the completed bins of one run"
+
+
+def test_a_run_without_evaluations_need_not_have_them(tmp_path: Path, judge: Judge) -> None:
+    pair = write_pair(tmp_path, condition(eval={"every": 0}))
+    for run in (pair.real, pair.sim):
+        Edit(run).drop("agg_eval")
+    report = judge(pair)
+    assert report.of("TC1").verdict == "PASS"
+    assert report.of("C1").verdict == "SKIP"
+
+
+def test_what_was_never_dispatched_and_who_counts_twice_is_told(good: RunPair, judge: Judge) -> None:
+    Edit(good.sim).drop("dispatch", lambda record: record["id"] == 9)
+    faults = " ".join(judge(good).of("U4").finding.detail)
+    assert "release of id 9, which was never dispatched" in faults
+    assert "close of id 9, which was never dispatched" in faults
+    Edit(good.real).each("agg_round", lambda record: record["cohort"][1].update(trainer="t0"), cycle_is(3))
+    assert "real: cycle 3 counts `t0` 2 times" in judge(good).of("U4").finding.detail
+
+
+def test_an_update_that_was_taken_twice_is_told(good: RunPair, judge: Judge) -> None:
+    Edit(good.real).repeat("accepted", lambda record: record["id"] == 9)
+    assert "real: id 9 of `t0` was accepted 2 times" in judge(good).of("U4").reason
+
+
+def test_a_void_ends_a_row(good: RunPair, judge: Judge) -> None:
+    for run in (good.real, good.sim):
+        edit = Edit(run)
+        edit.drop("accepted", lambda record: record["id"] == 46)
+        edit.each("agg_round", lambda record: record["cohort"].pop(2), cycle_is(11))
+        edit.set("agg_round", cycle_is(11), goal=3)
+        assert judge(good).of("U4").verdict == "FAIL"
+    for run in (good.real, good.sim):
+        lost = Intrusion(Progress(cycle=11), "lost `t1`", [46])
+        Edit(run).add(lost, lambda record: record["kind"] == "dispatch" and record["id"] == 48)
+    assert judge(good).of("U4").verdict == "PASS", judge(good).of("U4").reason
+
+
+def test_an_id_that_was_never_counted_in_one_run_is_named(good: RunPair, judge: Judge) -> None:
+    Edit(good.sim).drop("comm", lambda record: record["id"] == 9)
+    assert judge(good).of("Cm").finding.detail[-1].endswith("sim nothing")

@@ -8,6 +8,7 @@ import pytest
 
 from flame.core.progress import Progress
 from flame.telemetry import reader
+from flame.telemetry.columns import KINDS
 from flame.telemetry.reader import COMPACTED, Telemetry, TelemetryError, compact
 from flame.telemetry.records import Contributor, Fault, Level, Record, Resource, RunEnd, Spread, StepTiming, TaskSend
 from flame.telemetry.writer import Writer
@@ -140,7 +141,7 @@ def test_no_telemetry_is_an_error_and_an_empty_file_is_none(tmp_path: Path) -> N
 
 def test_compaction_keeps_every_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = write_run(tmp_path, condition(), "real")
-    lines = {kind: run.telemetry.frame(kind) for kind in reader.KINDS}
+    lines = {kind: run.telemetry.frame(kind) for kind in KINDS}
     compact(run.path)
     monkeypatch.setattr(Telemetry, "_lines", None)
     packed = Telemetry(run.path / "telemetry")

@@ -1,0 +1,53 @@
+"""Whether the synthetic runs speak as the real simulator does: the same fields, and the same verdicts.
+
+What is asked of a pair over MQTT stands in `tests/pairs`.
+"""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flame.config import World
+from flame.launch.run import run
+from flame.telemetry.columns import KINDS
+from flame.telemetry.rundir import RunDir, RunPair
+from parity.engine import Options, check
+from parity.invariants import check_run
+from parity.rungs import LADDER
+from tests.parity.fixtures import asynchronous, condition, write_run
+
+
+@pytest.fixture(scope="module", params=["sync", "async"])
+def simulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A run of the real simulator on the toy task."""
+    chosen = condition() if request.param == "sync" else asynchronous()
+    return RunDir(run(chosen, World(kind="sim"), runs=tmp_path_factory.mktemp("runs")).path)
+
+
+def _filled(frame: pl.DataFrame) -> set[str]:
+    """The columns that have a value on some row."""
+    return {column.name for column in frame if column.null_count() < column.len()}
+
+
+MEASURED_ELSEWHERE = {"phases", "stamp_ns", "_stamp_ns"}
+"""Columns that a synthetic run fills where the simulator may not, or the other way round: nothing judges by them."""
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"peer", "intrusion", "fault", "resource", "lateness"}))
+def test_synthetic_runs_have_the_fields_of_simulated_ones(kind: str, simulated: RunDir, tmp_path: Path) -> None:
+    synthetic = write_run(tmp_path, simulated.condition, "sim")
+    theirs, ours = (_filled(one.telemetry.frame(kind)) - MEASURED_ELSEWHERE for one in (simulated, synthetic))
+    assert theirs == ours
+
+
+def test_a_simulated_run_keeps_every_law(simulated: RunDir) -> None:
+    assert [(ruling.law.name, ruling.look.faults) for ruling in check_run(simulated) if ruling.holds is not True] == []
+
+
+@pytest.mark.usefixtures("real_replay")
+def test_a_simulated_run_is_its_own_twin(simulated: RunDir) -> None:
+    report = check(RunPair(simulated, simulated), LADDER, Options(force=True))
+    verdicts = {result.rung.id: result.verdict for result in report.results if result.verdict != "PASS"}
+    assert verdicts == {"Lt": "SKIP", "Ovr": "DIAG"}, [(result.rung.id, result.reason) for result in report.results]
+    assert report.of("P0").finding.n > 100  # type: ignore[operator]
