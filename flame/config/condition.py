@@ -4,6 +4,7 @@ How (broker, workers, pool, cache, telemetry level) is `flame.config.world.World
 key, unknown keys are errors, and what is printed is what is run: both worlds read this object.
 """
 
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -220,7 +221,7 @@ class Condition(Frozen):
                     f"`population` names `{node}`, which is none of the {len(nodes)} trainers; give one of {nodes[0]} .. {nodes[-1]}"
                 )
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[str, ...]:
         """The trainers' names, zero-padded, so that the order of names is the order of numbers."""
         width = len(str(self.trainers - 1))

@@ -5,9 +5,12 @@ what comes next, the clock jumps there, a machine steps. The computing itself ru
 ahead of the clock where there is a pool; the driver reads a result when the clock gets to it.
 
 The clock advances before a step, never during one. Entries of one instant come in the order in which
-they were pushed (`serial`); `ties` shuffles them, to prove that no result hangs on that order.
+they were pushed: what is due now waits in a queue, behind what the heap has for this instant, which was
+pushed before. `ties` shuffles them all, to prove that no result hangs on that order.
 """
 
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from random import Random
@@ -17,7 +20,7 @@ from typing import Any, Protocol
 from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTimer, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, PeerUp, Received, Started, StopAsked, TimerFired, TimerKey
 from flame.core.machine import IllegalEvent
-from flame.core.messages import AGGREGATOR, Message
+from flame.core.messages import AGGREGATOR
 from flame.core.time import in_seconds
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
@@ -72,6 +75,7 @@ class Simulation:
         self._executor, self._journal, self._sink, self._watcher = executor, journal, sink, watcher
         self._wire_roundtrip, self._ties = wire_roundtrip, ties
         self._heap: list[tuple[int, float, int, str, Event | None, Any]] = []
+        self._soon: deque[tuple[str, Event | None, Any]] = deque()
         self._cancelled: set[TimerKey] = set()
         self._serial = 0
         self._now = 0
@@ -87,20 +91,27 @@ class Simulation:
             self._step(AGGREGATOR, PeerUp(node, trainer.profile))
         self._started = perf_counter()
         self._step(AGGREGATOR, Started())
-        while self._ended is None and self._heap:
-            self._advance()
+        while self._ended is None and (self._heap or self._soon):
+            self._advance(*self._next())
         wall = perf_counter() - self._started
         if self._ended is None:
             raise RuntimeError(f"the heap ran empty before a stop: {self._aggregator.describe()}")
         return Outcome(self._ended.verdict, self._ended.reason, self._now, self._started - opened, wall, self._journal.seq)
 
-    def _advance(self) -> None:
-        at, _, _, node, event, waiting = heappop(self._heap)
-        if isinstance(event, TimerFired) and event.key in self._cancelled:
+    def _next(self) -> tuple[str, Event | None, Any]:
+        """The next entry; the clock is where it is due."""
+        if self._soon and not (self._heap and self._heap[0][0] <= self._now):
+            return self._soon.popleft()
+        self._now, _, _, node, event, waiting = heappop(self._heap)
+        return node, event, waiting
+
+    def _advance(self, node: str, event: Event | None, waiting: Any) -> None:
+        if event is None:
+            event = self._answer(*waiting)
+        elif self._cancelled and isinstance(event, TimerFired) and event.key in self._cancelled:
             self._cancelled.discard(event.key)
             return
-        self._now = at
-        self._step(node, self._answer(node, *waiting) if event is None else event)
+        self._step(node, event)
         asked = self._watcher.stop_asked() if self._watcher is not None else None
         if asked is not None and self._ended is None:
             self._step(AGGREGATOR, asked)
@@ -116,28 +127,34 @@ class Simulation:
             self._do(node, effect)
 
     def _do(self, node: str, effect: Effect) -> None:
-        match effect:
-            case Emit(record=record):
-                self._write(node, record)
-            case Send(to=to, msg=msg):
-                self._send(node, to, msg)
-            case Compute(job=job, task=task, not_before=not_before):
-                self._push(max(self._now, not_before), node, None, (job, self._executor.submit(task)))
-            case SetTimer(key=key, at=at):
-                self._push(max(self._now, at), node, TimerFired(key))
-            case CancelTimer(key=key):
-                self._cancelled.add(key)
-            case Stop() if node == AGGREGATOR or effect.verdict == "CRASH":
-                self._ended = self._ended or effect
+        DO[type(effect)](self, node, effect)
 
-    def _send(self, node: str, to: str, msg: Message) -> None:
+    def _emit(self, node: str, effect: Emit) -> None:
+        self._write(node, effect.record)
+
+    def _send(self, node: str, effect: Send) -> None:
+        msg = effect.msg
         if self._counts_bytes:
-            record = comm_record(node, to, msg)
+            record = comm_record(node, effect.to, msg)
             if record is not None:
                 self._write(node, record)
-        self._push(self._now, to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
+        self._push(self._now, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
 
-    def _answer(self, node: str, job: int, ticket: Ticket) -> Event:
+    def _compute(self, node: str, effect: Compute) -> None:
+        self._push(effect.not_before, node, None, (effect.job, self._executor.submit(effect.task)))
+
+    def _set_timer(self, node: str, effect: SetTimer) -> None:
+        self._push(effect.at, node, TimerFired(effect.key))
+
+    def _cancel_timer(self, node: str, effect: CancelTimer) -> None:
+        self._cancelled.add(effect.key)
+
+    def _stop(self, node: str, effect: Stop) -> None:
+        """The aggregator's end is the run's, and so is a trainer's crash."""
+        if node == AGGREGATOR or effect.verdict == "CRASH":
+            self._ended = self._ended or effect
+
+    def _answer(self, job: int, ticket: Ticket) -> Event:
         finished = ticket.wait()
         self._compute_s = finished.seconds
         if finished.result is None:
@@ -145,8 +162,11 @@ class Simulation:
         return ComputeDone(job, finished.result)
 
     def _push(self, at: int, node: str, event: Event | None, waiting: Any = None) -> None:
+        if at <= self._now and self._ties is None:
+            self._soon.append((node, event, waiting))
+            return
         tie = self._ties.random() if self._ties else 0.0
-        heappush(self._heap, (at, tie, self._serial, node, event, waiting))
+        heappush(self._heap, (max(at, self._now), tie, self._serial, node, event, waiting))
         self._serial += 1
 
     def _write(self, node: str, record: Any) -> None:
@@ -165,6 +185,16 @@ class Simulation:
     def _saw(self, record: AggRound | AggEval) -> None:
         if self._watcher is not None:
             self._watcher.saw(self._now, record)
+
+
+DO: dict[type, Callable[[Simulation, str, Any], None]] = {
+    Emit: Simulation._emit,
+    Send: Simulation._send,
+    Compute: Simulation._compute,
+    SetTimer: Simulation._set_timer,
+    CancelTimer: Simulation._cancel_timer,
+    Stop: Simulation._stop,
+}
 
 
 def located(error: IllegalEvent, seq: int, now: int, clock: str) -> IllegalEvent:
