@@ -89,13 +89,17 @@ def stack(layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> dict[str, A
 def writer(place: Place, layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> str:
     """Who wrote the value at `place`: ` in <layer>`, ` in <flag>`, or nothing."""
     for patch in reversed(patches):
-        shared = min(len(patch.path), len(place))
-        if place and patch.path[:shared] == place[:shared]:
+        if place and all(_same_key(mine, yours) for mine, yours in zip(patch.path, place, strict=False)):
             return f" in `{patch.flag}`" if patch.flag.startswith("--set") else f" (from `{patch.flag}`)"
     for layer in reversed(layers):
         if place and _holds(_spelled_out(layer.values), place):
             return f" in {layer.where}"
     return ""
+
+
+def _same_key(patched: str, key: str) -> bool:
+    """An entry of a list may be patched by its `type`, and is reported by its index."""
+    return patched == key or (key.isdecimal() and not patched.isdecimal())
 
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ A bad end doesn't stop the rest; an interrupted run does. A closing table says h
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -146,9 +146,11 @@ def _cells(end: Ended) -> list[Text | str]:
     return [*name, str(end.run.cycles), str(end.run.commits), accuracy, span(end.run.wall_s), span(end.run.virtual_s), rate]
 
 
-def _scoreboard(pair: Pair) -> Any:
-    from parity.report import closing
-
+def _scoreboard(pair: Pair) -> Text:
+    """`21 passed, 1 skipped`: whatever is not zero."""
     if pair.report is None:
         return Text(pair.why.partition("\n")[0], "bold red")
-    return closing(pair.report)
+    from parity.report import COUNTED, STYLES
+
+    counts = [(pair.report.count(verdict), word, STYLES[verdict]) for verdict, word in COUNTED]
+    return Text(", ").join(Text(f"{count} {word}", style) for count, word, style in counts if count)

@@ -37,7 +37,7 @@ def _world(kind: str, carrying: Mapping[str, Any]) -> World:
     try:
         return World.model_validate_json(orjson.dumps(plain), strict=True)
     except ValidationError as error:
-        raise explain(error, World, plain, lambda place: " (a flag)") from None
+        raise explain(error, World, plain, lambda place: f" (`--{place[0].replace(chr(95), chr(45))}`)" if place else "") from None
 
 
 def names(text: str | None) -> list[str] | None:

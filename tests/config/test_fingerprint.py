@@ -1,0 +1,103 @@
+"""Fingerprints: equal exactly for runs that compute the same, whatever carries them out."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.config import Condition, World
+from flame.config.fingerprint import SHARED, condition_fp, run_fp
+from flame.runtime.books import write_condition
+
+PLAIN: dict[str, Any] = {"task": "text", "data": "r8", "stop": {"cycles": 5}}
+
+OTHERS: dict[str, list[Any]] = {
+    "baseline": ["other"],
+    "seed": [2],
+    "task": ["toy", "surrogate"],
+    "toy": [{"features": 21}, {"classes": 4}, {"samples": 65}, {"noise": 0.5}],
+    "surrogate": [{"parameters": 5}, {"bins": 7}],
+    "data": ["agnews"],
+    "model": ["other"],
+    "partition": [{"type": "niid_label"}, {"alpha": 2}],
+    "trainable": [{"part": "bitfit"}, {"last_layers": 1}],
+    "tokens": [65],
+    "batch_size": [9],
+    "max_bins": [3],
+    "trainers": [11],
+    "goal": [9],
+    "concurrency": [11],
+    "delays": [{"values": [2]}, {"values": [1, 1]}, {"values": [1], "factor": 2}, {"lognormal": {}}, {"lognormal": {"sd": 1}}],
+    "population": [{"joins": {"t1": 3}}, {"leaves": {"t1": 3}}],
+    "loop": ["async"],
+    "select": ["random", {"type": "random", "every": "round"}],
+    "staleness": ["exact", "same_bin"],
+    "commit": [["agg_goal"], [{"type": "variance", "threshold": 0.2}], [{"type": "cap", "max": 3}]],
+    "payload": [{"down": "once_per_version"}],
+    "perturb": ["guided", {"type": "guided", "candidates": 3}, {"type": "single", "distribution": "sphere"}],
+    "estimator": [{"type": "backprop"}, {"h": 0.02}, {"h": "auto"}],
+    "server_opt": [{"lr": 0.02}, {"lr": 0.01, "decay": "round"}],
+    "eval": [{"rows": 5}, {"every": 2}, {"seconds": 1}, {"blocks": True}],
+    "stop": [{"cycles": 6}, {"commits": 5}, {"cycles": 5, "runtime_s": 9}, {"cycles": 5, "target": {"accuracy": 0.5}}],
+    "limits": [{"max_rejects": 7}],
+}
+"""Other values of each field, one at a time."""
+ONE_VALUE = {"rate", "awareness", "commit_order", "pacing"}
+"""Fields that have one value only, or change together."""
+IN_NO_FINGERPRINT = {"grace_s": 3, "resend_s": 9, "respawns": 1, "chunk_bytes": 4096, "ready_wait_s": 3, "heartbeat_s": 1}
+
+CASES = [(field, value) for field, values in OTHERS.items() for value in values]
+
+
+def make(**changes: Any) -> Condition:
+    """A condition; `changes` replace whole fields."""
+    return Condition.model_validate(PLAIN | changes)
+
+
+def test_every_field_of_a_condition_is_looked_at() -> None:
+    assert OTHERS.keys() | ONE_VALUE == Condition.model_fields.keys()
+
+
+@pytest.mark.parametrize(("field", "value"), CASES, ids=[f"{field}-{value}" for field, value in CASES])
+def test_each_field_changes_the_run(field: str, value: Any) -> None:
+    changed = make(**{field: value})
+    assert run_fp(changed) != run_fp(make())
+    assert (condition_fp(changed) != condition_fp(make())) == (field in SHARED)
+
+
+def test_order_and_pacing_change_the_run() -> None:
+    wild = make(commit_order="arrival", pacing="relative")
+    assert run_fp(wild) != run_fp(make())
+    assert condition_fp(wild) != condition_fp(make())
+
+
+@pytest.mark.parametrize(("limit", "value"), IN_NO_FINGERPRINT.items())
+def test_bounds_of_waiting_change_nothing(limit: str, value: int) -> None:
+    assert run_fp(make(limits={limit: value})) == run_fp(make())
+
+
+def test_a_default_that_is_written_out_is_the_same_run() -> None:
+    assert run_fp(make(trainers=10, limits={"max_rejects": 100}, select={"type": "all"})) == run_fp(make())
+
+
+@given(st.lists(st.sampled_from(CASES), max_size=4), st.lists(st.sampled_from(CASES), max_size=4))
+def test_equal_fingerprints_are_equal_conditions(mine: list[tuple[str, Any]], yours: list[tuple[str, Any]]) -> None:
+    one, other = make(**dict(mine)), make(**dict(yours))
+    assert (run_fp(one) == run_fp(other)) == (one == other)
+    assert run_fp(Condition.model_validate_json(one.model_dump_json())) == run_fp(one)
+
+
+def test_both_worlds_store_the_same_fingerprints(tmp_path: Path) -> None:
+    worlds = [
+        World(), World(kind="real"), World(kind="real", broker="mosquitto", workers=5), World(pool=2),
+        World(prefix_cache=False), World(wire="roundtrip"), World(level="summary", blobs="none", journal=False),
+    ]  # fmt: skip
+    found = set()
+    for number, world in enumerate(worlds):
+        write_condition(tmp_path / str(number), make(), world)
+        stored = orjson.loads((tmp_path / str(number) / "condition.json").read_bytes())
+        found.add((stored["run_fp"], stored["condition_fp"]))
+    assert found == {(run_fp(make()), condition_fp(make()))}

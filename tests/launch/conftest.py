@@ -1,0 +1,62 @@
+"""A folder with an experiments.yaml of its own, and the command line run in it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from flame.launch.cli import app
+
+SECTIONS: dict[str, Any] = {
+    "baselines": {
+        "gated": {"select": {"type": "random"}, "commit": [{"type": "variance", "threshold": 0.3}, {"type": "cap", "max": 9}]},
+        "plain": {"commit": ["agg_goal"], "loop": "async", "estimator": {"type": "backprop"}, "server_opt": {"type": "sgd", "lr": 0.5}},
+    },
+    "run_sets": {
+        "small": {
+            "about": "four trainers on made-up data", "task": "toy", "toy": {"samples": 32}, "trainers": 4, "goal": 2, "concurrency": 3,
+            "delays": {"values": [0.05, 0.06, 0.08]}, "eval": {"rows": 64}, "stop": {"cycles": 5},
+            "baselines": ["gated", "plain"], "seeds": [1],
+        }
+    },
+}  # fmt: skip
+
+Flame = Callable[..., Result]
+
+
+@pytest.fixture
+def sections() -> dict[str, Any]:
+    """What stands in the file; a test may change it before it runs anything."""
+    return yaml.safe_load(yaml.safe_dump(SECTIONS))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def flame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sections: dict[str, Any]) -> Flame:
+    """`flame ...` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FLAME_DATA", str(tmp_path / "data"))
+
+    def invoke(*arguments: str, answer: str | None = None) -> Result:
+        (tmp_path / "experiments.yaml").write_text(yaml.safe_dump(sections))
+        return CliRunner().invoke(app, arguments, input=answer)
+
+    return invoke
+
+
+@pytest.fixture
+def refused(flame: Flame, tmp_path: Path) -> Callable[[Sequence[str]], str]:
+    """Run a command that must be refused; the message. Nothing is started and nothing is left."""
+
+    def invoke(arguments: Sequence[str]) -> str:
+        before = {child.pid for child in psutil.Process().children(recursive=True)}
+        result = flame(*arguments)
+        assert result.exit_code == 2, result.output
+        assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
+        assert not (tmp_path / "runs").exists()
+        return " ".join(result.output.split())
+
+    return invoke
