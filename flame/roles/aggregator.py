@@ -38,7 +38,7 @@ from flame.policies.staleness import refusal
 from flame.roles import accounts
 from flame.roles.cycle import Cycle, Upload
 from flame.roles.ending import bound_reached, converged
-from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, STOP, UPDATE, Handle, Inbox, Key
+from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, RANKS, STOP, UPDATE, Handle, Inbox, Key
 from flame.roles.roster import Roster, Row
 from flame.roles.stuck import stuck_table
 from flame.telemetry.records import AggEval, AggRound, Dispatch, Fault, Intrusion, Level, Peer, RunEnd, Selection
@@ -141,7 +141,7 @@ class Aggregator:
 
     def _arrive(self, handle: Handle, content: Any) -> None:
         if not self.inbox.arrive(handle, content, self._now) and self.phase == RUNNING:
-            self._emit(Fault("dropped", handle[1], f"rank {handle[0]} id {handle[2]}: no such row is open"))
+            self._emit(Fault("dropped", handle[1], f"{RANKS[handle[0]]} {handle[2]}: nothing waits for it, or it came before"))
 
     def _on_compute_failed(self, event: ComputeFailed) -> None:
         self._stop("CRASH", f"aggregator: evaluation of version {event.job} failed twice: {event.error}")

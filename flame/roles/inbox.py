@@ -21,6 +21,9 @@ from typing import Any, Literal
 STOP, FAULT, JOIN, EVAL, TIMER, UPDATE = range(6)
 """Ranks: what comes first among rows of one stamp."""
 
+RANKS = ("stop", "fault", "join", "evaluation", "timer", "update")
+"""Their names, for people."""
+
 OWN = ""
 """The node of the aggregator's own rows."""
 

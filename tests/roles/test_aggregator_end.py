@@ -186,7 +186,9 @@ class TestEvaluation:
         assert stage.scored(1).stop is not None
 
     def test_an_answer_to_no_question_is_dropped(self) -> None:
-        assert [fault.detail for fault in one_at_a_time().scored(7).records(Fault)] == ["rank 3 id 7: no such row is open"]
+        assert [fault.detail for fault in one_at_a_time().scored(7).records(Fault)] == [
+            "evaluation 7: nothing waits for it, or it came before"
+        ]
 
 
 class TestConverged:

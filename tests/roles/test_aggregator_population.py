@@ -115,7 +115,7 @@ class TestLost:
         stage.start()
         stage.step(PeerDown("t0", "silent"))
         heard = stage.answer(1)
-        assert heard.records(Fault) == [Fault("dropped", "t0", "rank 5 id 1: no such row is open")]
+        assert heard.records(Fault) == [Fault("dropped", "t0", "update 1: nothing waits for it, or it came before")]
         assert (stage.machine.voids, stage.machine.accepts) == (1, 0)
 
     def test_what_has_arrived_of_a_lost_peer_is_void_too(self) -> None:

@@ -62,7 +62,7 @@ class TestDropped:
     def test_a_second_answer_before_the_release(self) -> None:
         stage = started()
         stage.answer(2, at=0.5)
-        assert stage.answer(2, at=0.6).records(Fault) == [Fault("dropped", "t1", "rank 5 id 2: no such row is open")]
+        assert stage.answer(2, at=0.6).records(Fault) == [Fault("dropped", "t1", "update 2: nothing waits for it, or it came before")]
 
     def test_a_second_answer_after_the_release(self) -> None:
         stage = started()
@@ -74,7 +74,7 @@ class TestDropped:
         stage = started()
         msg = stage.update(1).msg
         heard = stage.step(Received("t1", msg))
-        assert heard.records(Fault) == [Fault("dropped", "t1", "rank 5 id 1: no such row is open")]
+        assert heard.records(Fault) == [Fault("dropped", "t1", "update 1: nothing waits for it, or it came before")]
         assert stage.machine.accepts == 0
 
     def test_an_answer_to_nothing(self) -> None:
@@ -82,7 +82,7 @@ class TestDropped:
         msg = stage.update(1).msg
         assert isinstance(msg, Update)
         assert [fault.detail for fault in stage.step(Received("t0", replace(msg, id=99))).records(Fault)] == [
-            "rank 5 id 99: no such row is open"
+            "update 99: nothing waits for it, or it came before"
         ]
 
     def test_a_timer_that_nobody_set(self) -> None:
