@@ -53,6 +53,10 @@ class Side(Protocol):
         """The connection is up; `again`: it was lost before."""
         ...
 
+    def disconnected(self, driver: "Driver") -> None:
+        """The connection is lost; the transport is renewing it."""
+        ...
+
     def ordered(self, driver: "Driver", order: Order) -> None:
         """The launcher wants something."""
         ...
@@ -183,6 +187,7 @@ class Driver:
                 self.side.connected(self, again)
             case Disconnected(why=why):
                 self.note(Fault("disconnected", "", why))
+                self.side.disconnected(self)
             case _:
                 self.side.ordered(self, item)
 

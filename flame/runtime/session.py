@@ -15,7 +15,7 @@ Derived seeds make a rerun bit-equal, so reconnects, broker restarts and respawn
 nothing that a role can see.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flame.core.messages import Assign, Message, Payload, Update, Weights
 
@@ -31,7 +31,10 @@ class _Open:
 
 
 class Dispatches:
-    """The aggregator's end. Times in ns; `resend` is the pause between two sends of one assign."""
+    """The aggregator's end. `now` is the run's, ns since ready; `resend`: the pause between two sends of one assign.
+
+    What is sent again says anew when it was sent, so that its trainer waits for what is left until the due.
+    """
 
     def __init__(self, resend: int) -> None:
         self._resend = resend
@@ -93,6 +96,7 @@ class Dispatches:
 
     def _again(self, row: _Open, now: int) -> list[Message]:
         row.sent, row.confirmed = now, False
+        row.assign = replace(row.assign, sent_now=now)
         self._holds[row.node] = row.assign.version
         return [row.assign] if row.assign.payload.kind == "full" else [self._full(row.assign.version), row.assign]
 

@@ -51,6 +51,7 @@ class AggregatorSide:
         self._present: dict[str, Presence] = {}
         self._arrived: dict[int, tuple[int, int]] = {}
         self._since_close = 0
+        self._connected = True
 
     # ---- getting ready
 
@@ -66,8 +67,9 @@ class AggregatorSide:
                 driver, f"{len(missing)} trainers were not present after {in_seconds(self._ready_wait):.0f} s: {', '.join(missing[:8])}"
             )
 
-    def _announced(self, driver: Driver, worker: str, presences: list[Presence]) -> None:
+    def _announced(self, driver: Driver, worker: str, incarnation: str, presences: list[Presence]) -> None:
         self._hosts[worker] = [presence.node for presence in presences]
+        self._liveness.present(worker, incarnation, monotonic_ns())
         for presence in presences:
             fault = self._differs(presence)
             if fault:
@@ -75,7 +77,7 @@ class AggregatorSide:
                 return
             back = presence.node in self._present
             self._present[presence.node] = presence
-            self._repeat(driver, presence.node, self._dispatches.present(presence.node, presence.incarnation, monotonic_ns()))
+            self._repeat(driver, presence.node, self._dispatches.present(presence.node, presence.incarnation, driver.now))
             if back and driver.origin is not None:
                 driver.note(Peer(presence.node, up=True, why="announced again", planned=False))
         if driver.origin is None and all(node in self._present for node in self._aggregator.condition.nodes):
@@ -109,11 +111,10 @@ class AggregatorSide:
             case "message":
                 self._message(driver, inbound)
             case "presence":
-                self._announced(driver, inbound.src, [msg for msg in inbound.messages if isinstance(msg, Presence)])
+                self._announced(driver, inbound.src, inbound.incarnation, [msg for msg in inbound.messages if isinstance(msg, Presence)])
             case "beat":
                 self._heard(inbound.messages[0])
             case "gone":
-                self._liveness.forget(inbound.src)
                 driver.note(Fault("gone", inbound.src, "its connection has ended"))
 
     def _message(self, driver: Driver, inbound: Inbound) -> None:
@@ -131,15 +132,21 @@ class AggregatorSide:
 
     def _heard(self, beat: Message) -> None:
         if isinstance(beat, Heartbeat):
-            self._liveness.beat(beat.worker, beat.computing_ns, monotonic_ns())
+            self._liveness.beat(beat.worker, beat.incarnation, beat.computing_ns, monotonic_ns())
             self._dispatches.heard(self._hosts.get(beat.worker, []), beat.busy)
 
     def connected(self, driver: Driver, again: bool) -> None:
         """Send everything that is open again, if the connection was lost."""
+        self._connected = True
         if again:
+            self._liveness.excuse(monotonic_ns())
             driver.note(Fault("reconnected", AGGREGATOR, "the connection was lost and is back; open assigns are sent again"))
-            for node, msg in self._dispatches.reconnected(monotonic_ns()):
+            for node, msg in self._dispatches.reconnected(driver.now):
                 self._repeat(driver, node, [msg])
+
+    def disconnected(self, driver: Driver) -> None:
+        """Nobody can be heard, so nobody is silent."""
+        self._connected = False
 
     def ordered(self, driver: Driver, order: Order) -> None:
         """The launcher's orders."""
@@ -150,7 +157,7 @@ class AggregatorSide:
                 self._liveness.forget(worker)
                 self._lose(driver, nodes, why)
             case WorkerRestarted(worker=worker, why=why):
-                self._liveness.forget(worker)
+                self._liveness.starting(worker, self._ready_wait, monotonic_ns())
                 driver.note(Fault("respawn", worker, why))
             case Orphaned() | Finish():
                 driver.deliver(AGGREGATOR, StopAsked("the launcher is gone", "INTERRUPTED"))
@@ -165,10 +172,10 @@ class AggregatorSide:
 
     def beat(self, driver: Driver) -> None:
         """Send what is overdue, report who is silent."""
-        for node, msg in self._dispatches.overdue(monotonic_ns()):
+        for node, msg in self._dispatches.overdue(driver.now):
             self._repeat(driver, node, [msg])
-        for worker, why in self._liveness.silent(monotonic_ns()):
-            self._liveness.forget(worker)
+        for worker, why in self._liveness.silent(monotonic_ns()) if self._connected else []:
+            self._liveness.starting(worker, self._ready_wait, monotonic_ns())
             self._report(Silent(worker, why))
 
     def _repeat(self, driver: Driver, node: str, messages: list[Message]) -> None:
@@ -179,7 +186,7 @@ class AggregatorSide:
 
     def outgoing(self, driver: Driver, src: str, to: str, msg: Message) -> list[Message]:
         """An assign, after the weights if its trainer is new and holds none."""
-        return self._dispatches.send(to, msg, monotonic_ns()) if isinstance(msg, Assign) else [msg]
+        return self._dispatches.send(to, msg, driver.now) if isinstance(msg, Assign) else [msg]
 
     def stepped(self, driver: Driver, node: str, machine: Machine) -> None:
         """Write how late each released update was, and how long it was held for its turn."""
@@ -252,6 +259,9 @@ class WorkerSide:
         if again:
             driver.transport.announce(self._presences)
             driver.note(Fault("reconnected", self._name, "the connection was lost and is back; trainers are announced again"))
+
+    def disconnected(self, driver: Driver) -> None:
+        """The transport renews the connection by itself."""
 
     def ordered(self, driver: Driver, order: Order) -> None:
         """Any order, and the launcher's end, means: stop."""

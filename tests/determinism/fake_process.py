@@ -33,7 +33,7 @@ class Process:
     def __init__(self, world: World, name: str, incarnation: str, machines: dict[str, Any], side: Any) -> None:
         self.world, self.name, self.incarnation, self.machines, self.side = world, name, incarnation, machines, side
         self.epoch = world.rng.randint(0, 10**15)
-        self.alive, self.killed, self.heard, self.offline_until = True, False, False, 0
+        self.alive, self.killed, self.offline_until = True, False, 0
         self.origin: int | None = None
         self.waited = 0
         self._cancelled: set[TimerKey] = set()

@@ -198,28 +198,22 @@ class World:
         if process is None or not process.alive:
             self.counts["to nobody"] += 1
         elif self.wall >= process.offline_until:
-            self._mark_heard(message)
             process.enter(lambda: process.side.received(process, message))
         elif message.kind not in ("presence", "gone") and self.happens(0.5):  # these two are retained
             self.counts[f"lost {_what(message)}"] += 1
         else:
             self._arrive(process.offline_until + self.jitter(self.network.legs), to, message)
 
-    def _mark_heard(self, message: Inbound) -> None:
-        if message.kind in ("beat", "gone") and message.src in self.processes:
-            sender = self.processes[message.src]
-            sender.heard = message.kind == "beat" and message.incarnation == sender.incarnation
-
     # ---- faults, and the launcher that deals with them
 
     def _fault(self) -> None:
-        """One fault of one worker or of a connection. A worker whose heartbeat was never heard can't be missed."""
+        """One fault of one worker or of a connection."""
         kind = self.rng.choice(self.network.faults)
         workers = [process for process in self.processes.values() if process.alive and process.name != AGGREGATOR]
-        if kind == "none" or not workers or (kind == "hang" and not any(worker.heard for worker in workers)):
+        if kind == "none" or not workers:
             return
         self.counts[kind] += 1
-        worker = self.rng.choice([each for each in workers if each.heard or kind != "hang"])
+        worker = self.rng.choice(workers)
         match kind:
             case "crash":
                 self._kill(worker.name, "killed")
@@ -238,6 +232,7 @@ class World:
     def _cut(self, process: Process) -> None:
         if self.wall >= process.offline_until:
             process.offline_until = self.wall + self.upto((200, 4000))
+            process.side.disconnected(process)
             self.at(process.offline_until, process, lambda: process.side.connected(process, again=True))
 
     def _reported(self, report: Report) -> None:

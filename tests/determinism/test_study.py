@@ -106,7 +106,7 @@ def test_a_worker_that_is_lost_for_good_is_an_intrusion_and_the_run_goes_on() ->
     traces = [live(random_condition(seed), lossy).trace for seed in range(40)]
     intruded = [trace for trace in traces if trace.of(Intrusion) and trace.released]
     assert len(intruded) > 10
-    assert {trace.verdict for trace in intruded} == {"COMPLETED", "CONVERGED", "STARVED"}
+    assert {"COMPLETED", "STARVED"} <= {trace.verdict for trace in intruded} <= {"COMPLETED", "CONVERGED", "STARVED"}
     assert {trace.verdict for trace in traces if not trace.released} <= {"CRASH", "STARVED"}
     assert not [fault for trace in traces for fault in faults_of_slots(trace)]
 

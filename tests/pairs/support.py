@@ -79,8 +79,16 @@ def _group(process: psutil.Process) -> int | None:
 
 def kill_worker(path: Path) -> None:
     """kill -9 to one worker."""
-    worker = next(process for process in members(path) if process.pid != launched(path)["group"])
-    os.kill(worker.pid, signal.SIGKILL)
+    os.kill(_worker(path), signal.SIGKILL)
+
+
+def freeze_worker(path: Path) -> None:
+    """One worker hangs: it lives, and is not heard any more."""
+    os.kill(_worker(path), signal.SIGSTOP)
+
+
+def _worker(path: Path) -> int:
+    return next(process.pid for process in members(path) if process.pid != launched(path)["group"])
 
 
 def kill_broker(path: Path) -> None:

@@ -12,15 +12,28 @@ from flame.core.tensor import Tensor
 from flame.runtime import codec
 from flame.runtime.replay import replay
 
-from .support import ASYNC, GATED, Harm, condition, cycles, kill_broker, kill_worker, launched, members, run_for_real, simulate
+from .support import (
+    ASYNC,
+    GATED,
+    Harm,
+    condition,
+    cycles,
+    freeze_worker,
+    kill_broker,
+    kill_worker,
+    launched,
+    members,
+    run_for_real,
+    simulate,
+)
 
 pytestmark = pytest.mark.real
 
 
 @pytest.mark.parametrize("shape", [GATED, ASYNC], ids=["gated", "async"])
-@pytest.mark.parametrize("harm", [kill_worker, kill_broker])
-def test_a_killed_worker_or_broker_leaves_the_pair_exact(harm, shape, tmp_path: Path):
-    what = condition(shape, limits={"resend_s": 0.5, "heartbeat_s": 0.25})
+@pytest.mark.parametrize("harm", [kill_worker, freeze_worker, kill_broker])
+def test_a_worker_or_broker_that_fails_leaves_the_pair_exact(harm, shape, tmp_path: Path):
+    what = condition(shape, limits={"resend_s": 0.5, "heartbeat_s": 0.25, "grace_s": 1.5})
     ui = Harm(tmp_path, 3, harm)
     sim, real = simulate(what, tmp_path), run_for_real(what, tmp_path, ui)
     assert ui.done
@@ -55,7 +68,7 @@ def test_without_enough_trainers_a_run_starves_and_says_so(tmp_path: Path):
 def test_nobody_listens_at_the_broker(tmp_path: Path):
     from flame.runtime.broker import BrokerError
 
-    with pytest.raises(BrokerError, match="127.0.0.1:9"):
+    with pytest.raises(BrokerError, match=r"127\.0\.0\.1:9"):
         run_for_real(condition(ASYNC, limits={"ready_wait_s": 2}), tmp_path, broker="127.0.0.1:9")
 
 

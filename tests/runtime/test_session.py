@@ -23,9 +23,9 @@ def theta(version: int) -> Tensor:
     return Tensor("int64", (1,), version.to_bytes(8, "little"))
 
 
-def assign(id: int, version: int = 0, kind: str = "full") -> Assign:
+def assign(id: int, version: int = 0, kind: str = "full", sent: int = 0) -> Assign:
     payload = Payload(kind, {"theta": theta(version)} if kind == "full" else {})
-    return Assign(id, version, 0, 0, 0, 0, 0, 0, payload)
+    return Assign(id, version, 0, 0, 0, 0, 0, sent, payload)
 
 
 def update(id: int) -> Update:
@@ -56,9 +56,9 @@ def test_what_nobody_confirms_is_sent_again_at_the_pace_of_resend() -> None:
     end = dispatches()
     end.send("t", assign(1), 0)
     assert end.overdue(RESEND - 1) == []
-    assert end.overdue(RESEND) == [("t", assign(1))]
+    assert end.overdue(RESEND) == [("t", assign(1, sent=RESEND))]
     assert end.overdue(RESEND + 1) == []
-    assert end.overdue(2 * RESEND) == [("t", assign(1))]
+    assert end.overdue(2 * RESEND) == [("t", assign(1, sent=2 * RESEND))]
 
 
 def test_what_the_worker_has_is_not_sent_again() -> None:
@@ -67,15 +67,15 @@ def test_what_the_worker_has_is_not_sent_again() -> None:
     end.heard(["t", "other"], [1])
     assert end.overdue(RESEND) == []
     end.heard(["t"], [])
-    assert end.overdue(RESEND) == [("t", assign(1))]
+    assert end.overdue(RESEND) == [("t", assign(1, sent=RESEND))]
 
 
 def test_what_was_sent_again_has_to_be_confirmed_again() -> None:
     end = dispatches()
     end.send("t", assign(1), 0)
     end.heard(["t"], [1])
-    assert end.present("t", "b", 1) == [assign(1)]
-    assert end.overdue(1 + RESEND) == [("t", assign(1))]
+    assert end.present("t", "b", 1) == [assign(1, sent=1)]
+    assert end.overdue(1 + RESEND) == [("t", assign(1, sent=1 + RESEND))]
 
 
 def test_the_first_answer_counts_and_later_ones_do_not() -> None:
@@ -90,7 +90,7 @@ def test_the_first_answer_counts_and_later_ones_do_not() -> None:
 def test_a_trainer_that_comes_back_gets_its_open_assign() -> None:
     end = dispatches()
     end.send("t", assign(1), 0)
-    assert end.present("t", "a", 1) == [assign(1)]
+    assert end.present("t", "a", 1) == [assign(1, sent=1)]
     assert end.present("u", "a", 1) == []
 
 
@@ -99,7 +99,7 @@ def test_a_connection_that_comes_back_gets_everything_that_is_open() -> None:
     end.send("t", assign(1), 0)
     end.send("u", assign(2), 0)
     end.answered("t", 1)
-    assert end.reconnected(1) == [("u", assign(2))]
+    assert end.reconnected(1) == [("u", assign(2, sent=1))]
 
 
 def test_a_new_incarnation_gets_the_weights_that_its_ledger_says_it_has() -> None:
@@ -117,10 +117,9 @@ def test_what_is_sent_again_without_weights_comes_with_them() -> None:
     end.send("t", assign(1), 0)
     end.answered("t", 1)
     end.send("t", assign(2, kind="none"), 0)
-    again = [weights(0), assign(2, kind="none")]
-    assert end.present("t", "b", 1) == again
-    assert end.reconnected(2) == [("t", msg) for msg in again]
-    assert end.overdue(2 + RESEND) == [("t", msg) for msg in again]
+    assert end.present("t", "b", 1) == [weights(0), assign(2, kind="none", sent=1)]
+    assert end.reconnected(2) == [("t", weights(0)), ("t", assign(2, kind="none", sent=2))]
+    assert end.overdue(2 + RESEND) == [("t", weights(0)), ("t", assign(2, kind="none", sent=2 + RESEND))]
     end.answered("t", 2)
     assert end.send("t", assign(3, kind="none"), 20) == [assign(3, kind="none")]
 
@@ -133,7 +132,7 @@ def test_the_weights_of_an_open_assign_outlive_newer_versions() -> None:
     for version in range(1, 4):
         end.send("u", assign(2 + version, version), 0)
         end.answered("u", 2 + version)
-    assert end.present("t", "b", 1) == [weights(0), assign(2, kind="none")]
+    assert end.present("t", "b", 1) == [weights(0), assign(2, kind="none", sent=1)]
 
 
 def test_a_node_that_is_given_up_has_nothing_open() -> None:
