@@ -6,7 +6,8 @@ Tensors come back from the run's blobs; without blobs nothing can be replayed, w
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from flame.config.condition import Condition
 from flame.config.devices import profiles
 from flame.core.events import Event
 from flame.core.machine import IllegalEvent, Machine
-from flame.core.messages import AGGREGATOR
+from flame.core.messages import AGGREGATOR, Update
+from flame.core.tasks import EvalResult, GradientResult
 from flame.core.tensor import Tensor
 from flame.core.time import in_seconds
 from flame.roles.aggregator import Aggregator
@@ -27,6 +29,8 @@ from flame.runtime.journal import CorruptJournal, dump, read
 from flame.telemetry.records import Level
 
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(arbitrary_types_allowed=True))
+FLOATS = {name.name for kind in (Update, GradientResult, EvalResult) for name in fields(kind) if name.type is float}
+"""Measures that may be not finite. JSON has no such number and writes null, so null is read as NaN; no decision looks at them."""
 
 
 @dataclass(slots=True)
@@ -130,7 +134,7 @@ def _with_tensors(plain: Any, get: Callable[[str], Tensor]) -> Any:
     if isinstance(plain, dict):
         if plain.keys() == {"blob"}:
             return get(plain["blob"])
-        return {key: _with_tensors(value, get) for key, value in plain.items()}
+        return {key: nan if value is None and key in FLOATS else _with_tensors(value, get) for key, value in plain.items()}
     return [_with_tensors(value, get) for value in plain] if isinstance(plain, list) else plain
 
 
