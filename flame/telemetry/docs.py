@@ -46,8 +46,8 @@ null, never 0. `at` is the progress *before* the decision that the record report
 the records of that level alone, `commits` those too, `full` all of them.
 
 `flame.telemetry.reader.Telemetry(run / "telemetry").frame(kind)` gives a kind as a polars frame: `at` is
-flattened into its ordinals, a field of the record that has an ordinal's name is `own_<name>`, a dict is a list of
-(key, value), and the envelope stands in `_node`, `_incarnation`, `_seq`, `_clock`, `_t_ns`, `_stamp_ns`.
+flattened into its ordinals, a field of the record that has an ordinal's name is `own_<name>`, a dict is its JSON
+text, and the envelope stands in `_node`, `_incarnation`, `_seq`, `_clock`, `_t_ns`, `_stamp_ns`.
 """
 
 

@@ -2,9 +2,9 @@
 
     Telemetry(run / "telemetry").frame("agg_round")
 
-The files of a run (one JSONL per process) are streamed line by line; a line of another kind is told
-by its end and not decoded, and rows are packed into columns every `CHUNK`, so that memory holds the
-asked kinds only. Columns: `flame.telemetry.columns`.
+The files of a run (one JSONL per process) are streamed line by line. A line's kind is told by its
+end, so that those of other kinds are not decoded; the lines of a kind are parsed a few megabytes at a
+time, so that memory holds the asked kinds only, as columns (`flame.telemetry.columns`).
 
 - A torn last line (a process was killed while it wrote) is dropped and counted in `torn`.
 - Any other line that can't be read is an error that names file, line and reason: a report made from
@@ -14,22 +14,23 @@ asked kinds only. Columns: `flame.telemetry.columns`.
 """
 
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
 
-from flame.telemetry.columns import KINDS, columns, schema
+from flame.telemetry.columns import KINDS, columns, nested, schema
 from flame.telemetry.records import VERSION
 
-CHUNK = 50_000
-"""Rows that are held as Python objects at a time, per kind."""
+CHUNK_BYTES = 8 << 20
+"""Text that is held at a time, per kind."""
 
 COMPACTED = "compacted"
 """Folder of the Parquet files, beside the JSONL files."""
 
-_MARK = b'"kind":"'
+_MARK, _END = b'"kind":"', b'"}}\n'
 
 
 class TelemetryError(Exception):
@@ -68,29 +69,30 @@ class Telemetry:
         return [kind for kind in KINDS if self._frames[kind].height]
 
     def _read(self, kinds: list[str]) -> dict[str, pl.DataFrame]:
-        packs = {kind: _Pack(kind) for kind in kinds}
+        done: dict[str, list[pl.DataFrame]] = {kind: [pl.DataFrame(schema=schema(kind))] for kind in kinds}
         for file in self.files:
-            for number, line in self._lines(file, frozenset(kinds)):
-                kind = line["record"].get("kind")
+            packs = {kind: _Pack(kind, file) for kind in kinds}
+            for kind, line in self._lines(file):
                 if kind in packs:
                     packs[kind].add(line)
-                elif kind not in KINDS:
-                    raise TelemetryError(f"`{file}` line {number}: unknown record kind `{kind}`")
-        return {kind: pack.frame() for kind, pack in packs.items()}
+            for kind, pack in packs.items():
+                done[kind] += pack.frames()
+        return {kind: pl.concat(frames) for kind, frames in done.items()}
 
-    def _lines(self, file: Path, kinds: frozenset[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Decoded lines that are of `kinds`, or that can't be told from their end."""
+    def _lines(self, file: Path) -> Iterator[tuple[str, bytes]]:
+        """The lines of a file with their kinds. One whose end doesn't tell is decoded to find out."""
         with file.open("rb") as stream:
-            for number, text in enumerate(stream, 1):
-                if _told(text) in KINDS.keys() - kinds:
-                    continue
-                try:
-                    yield number, _decode(text)
-                except ValueError as error:
-                    if not text.endswith(b"\n"):
-                        self.torn.add(file.name)
-                        return
-                    raise TelemetryError(f"`{file}` line {number} is corrupt: {error}") from None
+            for number, line in enumerate(stream, 1):
+                kind = _told(line)
+                if kind not in KINDS:
+                    try:
+                        kind = _kind_of(line)
+                    except ValueError as error:
+                        if not line.endswith(b"\n"):
+                            self.torn.add(file.name)
+                            return
+                        raise TelemetryError(f"`{file}` line {number} is corrupt: {error}") from None
+                yield kind, line
 
 
 def compact(run: Path) -> Path:
@@ -134,48 +136,95 @@ def _read_parquet(path: Path, kind: str) -> pl.DataFrame:
     return frame.with_columns(missing).select(list(known))
 
 
-def _told(text: bytes) -> str | None:
-    """The kind of a line as its end tells (the writer puts `kind` last); None where it doesn't."""
-    if not text.endswith(b'"}}\n'):
-        return None
-    start = text.rfind(_MARK)
-    return text[start + len(_MARK) : -4].decode("utf-8", "replace") if start >= 0 else None
+def _told(line: bytes) -> str:
+    """The kind of a whole line as its end tells (the writer puts `kind` last), or nothing that is one."""
+    if not line.endswith(_END):
+        return ""
+    return line[line.rfind(_MARK) + len(_MARK) : -len(_END)].decode("utf-8", "replace")
 
 
-def _decode(text: bytes) -> dict[str, Any]:
-    """One line. Raises ValueError, in words, when it isn't one of ours."""
-    line = orjson.loads(text)
-    if not isinstance(line, dict) or not isinstance(line.get("record"), dict):
+def _kind_of(line: bytes) -> str:
+    """The kind of a line, by decoding it. Raises ValueError, in words, when it isn't one of ours."""
+    plain = orjson.loads(line)
+    if not isinstance(plain, dict) or not isinstance(plain.get("record"), dict):
         raise ValueError("not a telemetry line (no `record`)")
-    if line.get("v") != VERSION:
-        raise ValueError(f"schema version `{line.get('v')}`, this reader knows `{VERSION}`")
-    return line
+    if plain.get("v") != VERSION:
+        raise ValueError(f"schema version `{plain.get('v')}`, this reader knows `{VERSION}`")
+    kind = plain["record"].get("kind")
+    if kind not in KINDS:
+        raise ValueError(f"unknown record kind `{kind}`")
+    return str(kind)
 
 
 class _Pack:
-    """Rows of one kind on their way into columns."""
+    """Lines of one kind, from one file, on their way into columns."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind, self._columns = kind, columns(kind)
-        self._rows: list[dict[str, Any]] = []
+    def __init__(self, kind: str, file: Path) -> None:
+        self._kind, self._file = kind, file
+        self._lines: list[bytes] = []
+        self._held = 0
         self._done: list[pl.DataFrame] = []
 
-    def add(self, line: dict[str, Any]) -> None:
-        self._rows.append(line)
-        if len(self._rows) >= CHUNK:
+    def add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._held += len(line)
+        if self._held >= CHUNK_BYTES:
             self._pack()
 
-    def frame(self) -> pl.DataFrame:
+    def frames(self) -> list[pl.DataFrame]:
         self._pack()
-        return pl.concat(self._done)
+        return self._done
 
     def _pack(self) -> None:
-        rows, self._rows = self._rows, []
-        self._done.append(pl.DataFrame([self._series(column, rows) for column in self._columns]))
-
-    def _series(self, column: Any, rows: list[dict[str, Any]]) -> pl.Series:
+        lines, self._lines, self._held = self._lines, [], 0
+        if not lines:
+            return
         try:
-            return pl.Series(column.name, [column.take(row) for row in rows], dtype=column.dtype, strict=True)
-        except (TypeError, AttributeError, pl.exceptions.PolarsError) as error:
-            first = str(error).strip().splitlines()[0]
-            raise TelemetryError(f"record `{self._kind}`: field `{column.name}` has a value of a wrong type: {first}") from None
+            frame = _parse(self._kind, lines)
+        except _Unreadable:
+            raise self._named(lines) from None
+        self._done.append(frame.select(column.of_line for column in columns(self._kind)))
+
+    def _named(self, lines: list[bytes]) -> TelemetryError:
+        """The error about the first line that can't be parsed; the halves are tried until it is alone."""
+        while len(lines) > 1:
+            half = lines[: len(lines) // 2]
+            lines = lines[len(half) :] if _is_readable(self._kind, half) else half
+        with self._file.open("rb") as stream:
+            number = next(number for number, line in enumerate(stream, 1) if line == lines[0])
+        return TelemetryError(f"`{self._file}` line {number} is corrupt: {_reason(self._kind, lines[0])}")
+
+
+class _Unreadable(Exception):
+    """Lines that are not what their kind says."""
+
+
+def _parse(kind: str, lines: list[bytes]) -> pl.DataFrame:
+    """The nested frame of whole lines. Raises _Unreadable."""
+    try:
+        frame = pl.read_ndjson(BytesIO(b"".join(lines)), schema=nested(kind))
+    except pl.exceptions.PolarsError as error:
+        raise _Unreadable(str(error)) from None
+    if frame.height != len(lines) or not (frame["v"] == VERSION).all(ignore_nulls=False):
+        raise _Unreadable
+    return frame
+
+
+def _is_readable(kind: str, lines: list[bytes]) -> bool:
+    try:
+        _parse(kind, lines)
+    except _Unreadable:
+        return False
+    return True
+
+
+def _reason(kind: str, line: bytes) -> str:
+    """What is wrong with a line, in words."""
+    try:
+        _kind_of(line)
+        _parse(kind, [line])
+    except ValueError as error:
+        return str(error)
+    except _Unreadable as error:
+        return f"record `{kind}` has a value of a wrong type: {str(error).splitlines()[0]}"
+    raise AssertionError("a line was readable after all")

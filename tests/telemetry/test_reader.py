@@ -40,7 +40,8 @@ def test_nested_parts_come_back(tmp_path: Path) -> None:
     telemetry = Telemetry(path)
     assert telemetry.frame("resource")["cpu_percent"][0] == {"min": 1.0, "mean": 2.0, "max": 3.0, "n": 4}
     assert telemetry.frame("resource")["rss_bytes"][0] is None
-    assert telemetry.frame("step_timing")["counts"].to_list() == [[{"key": "hits", "value": 7}]]
+    counts = telemetry.frame("step_timing")["counts"]
+    assert counts.str.json_path_match("$.hits").cast(int).to_list() == [7]
 
 
 def test_a_cohort_comes_back(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_field_that_is_absent_is_null(tmp_path: Path) -> None:
 
 
 def test_rows_are_packed_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "CHUNK", 3)
+    monkeypatch.setattr(reader, "CHUNK_BYTES", 500)
     frame = Telemetry(write(tmp_path, *[TaskSend(number, "t", 0) for number in range(10)])).frame("task_send")
     assert frame["id"].to_list() == list(range(10))
 
@@ -127,7 +128,7 @@ def test_any_other_line_that_cant_be_read_is_named(tmp_path: Path, line: bytes, 
 def test_a_value_of_a_wrong_type_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, SEND)
     (path / "a.jsonl").write_bytes((path / "a.jsonl").read_bytes().replace(b'"id":3', b'"id":"three"'))
-    with pytest.raises(TelemetryError, match="record `task_send`: field `id` has a value of a wrong type"):
+    with pytest.raises(TelemetryError, match="line 1 is corrupt: record `task_send` has a value of a wrong type: cannot parse 'three'"):
         Telemetry(path).frame("task_send")
 
 
