@@ -1,0 +1,222 @@
+"""Executors: pure tasks, tried twice; in the caller, in processes, or beside a loop, earliest due first."""
+
+from collections.abc import Callable
+from functools import partial
+from queue import SimpleQueue
+from threading import Event
+
+import pytest
+
+from flame.config.condition import Condition
+from flame.core.tasks import EvalResult, Evaluate, Gradient, GradientResult, Result, Task
+from flame.learn.learner import Facts, build
+from flame.runtime.compute import Beside, Computed, Inline, Pool, attempt
+from tests.stage import condition, numbers
+
+PATIENCE = 20.0
+"""Seconds after which a thread counts as lost; nothing here takes any."""
+THETA = numbers(0.0, 0.0)
+
+
+def gradient(number: int) -> Gradient:
+    return Gradient("t0", 0, 0, number, THETA)
+
+
+class Script:
+    """A learner that notes what it ran. fails: how often each task fails before it works."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self.fails, self.ran = fails, list[int]()
+
+    @property
+    def facts(self) -> Facts:
+        raise NotImplementedError
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def warm(self) -> None:
+        """Nothing."""
+
+    def counts(self) -> dict[str, int]:
+        return {"hits": 3}
+
+    def run(self, task: Task) -> Result:
+        if isinstance(task, Evaluate):
+            return EvalResult(0.0, 1.0, 1, [1.0], 1.0)
+        self.ran.append(task.seed)
+        if self.fails:
+            self.fails -= 1
+            raise ArithmeticError(f"no tangent at {task.seed}")
+        return GradientResult(THETA, float(task.seed), 0.0, 1, 1, 1)
+
+
+class Broken:
+    """A learner whose every task fails, for a pool: made where it is used."""
+
+    def __init__(self, of: Condition) -> None:
+        self.inner = build(of)
+
+    def run(self, task: Task) -> Result:
+        raise MemoryError("full")
+
+
+class TestAttempt:
+    """Once more, and no oftener."""
+
+    def test_what_works_is_run_once(self) -> None:
+        learner = Script()
+        finished = attempt(learner, gradient(5))
+        assert (finished.error, learner.ran) == (None, [5])
+        assert isinstance(finished.result, GradientResult)
+        assert finished.result.loss == 5.0
+        assert finished.seconds >= 0
+
+    def test_what_fails_once_is_tried_again(self) -> None:
+        learner = Script(fails=1)
+        finished = attempt(learner, gradient(5))
+        assert finished.error is None
+        assert finished.result is not None
+        assert learner.ran == [5, 5]
+
+    def test_what_fails_twice_is_reported_with_its_type(self) -> None:
+        learner = Script(fails=2)
+        finished = attempt(learner, gradient(5))
+        assert (finished.result, finished.error) == (None, "ArithmeticError: no tangent at 5")
+        assert learner.ran == [5, 5]
+        assert finished.seconds >= 0
+
+    def test_an_interrupt_is_no_failure_of_a_task(self) -> None:
+        class Interrupted(Script):
+            def run(self, task: Task) -> Result:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            attempt(Interrupted(), gradient(5))
+
+
+def test_inline_runs_a_task_when_its_result_is_asked_for() -> None:
+    learner = Script()
+    executor = Inline(learner)
+    first, second = executor.submit(gradient(1)), executor.submit(gradient(2))
+    assert learner.ran == []
+    second.wait()
+    first.wait()
+    assert learner.ran == [2, 1]
+    assert executor.counts() == {"tasks": 2, "hits": 3}
+    executor.close()
+
+
+class TestPool:
+    """Processes of its own, each with its own learner."""
+
+    def test_it_gives_the_bits_of_inline(self) -> None:
+        of = condition(trainers=2, goal=1)
+        tasks: list[Task] = [*(Gradient(node, 0, 0, seed, THETA) for node in ("t0", "t1") for seed in range(3)), Evaluate(0, THETA)]
+        pool, inline = Pool(partial(build, of), 2), Inline(build(of))
+        try:
+            claims = [(pool.submit(task), inline.submit(task)) for task in tasks]
+            for ours, theirs in reversed(claims):
+                assert ours.wait().result == theirs.wait().result
+            assert pool.counts()["tasks"] == len(tasks)
+        finally:
+            pool.close()
+
+    def test_a_failure_comes_back_as_an_answer(self) -> None:
+        pool = Pool(partial(Broken, condition()), 1)  # type: ignore[arg-type]
+        try:
+            finished = pool.submit(gradient(1)).wait()
+        finally:
+            pool.close()
+        assert (finished.result, finished.error) == (None, "MemoryError: full")
+
+
+class Held(Script):
+    """A learner that stays in task 0 until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.go = Event(), Event()
+
+    def run(self, task: Task) -> Result:
+        result = super().run(task)
+        if isinstance(task, Gradient) and task.seed == 0:
+            self.entered.set()
+            assert self.go.wait(PATIENCE)
+        return result
+
+
+@pytest.fixture
+def beside() -> Callable[[Script], tuple[Beside, "SimpleQueue[Computed]"]]:
+    """Makes an executor beside this thread, and the queue of its ends."""
+
+    def make(learner: Script) -> tuple[Beside, "SimpleQueue[Computed]"]:
+        ended: SimpleQueue[Computed] = SimpleQueue()
+        return Beside(learner, ended.put), ended
+
+    return make
+
+
+Make = Callable[[Script], tuple[Beside, "SimpleQueue[Computed]"]]
+
+
+class TestBeside:
+    """One thread; the earliest due goes first."""
+
+    def test_the_earliest_due_goes_first_and_equals_as_they_came(self, beside: Make) -> None:
+        learner = Held()
+        executor, ended = beside(learner)
+        executor.submit(("t0", 0), gradient(0), due=99)
+        assert learner.entered.wait(PATIENCE)
+        for job, due in ((1, 30), (2, 10), (3, 20), (4, 10), (5, 5)):
+            executor.submit(("t0", job), gradient(job), due)
+        learner.go.set()
+        assert [ended.get(timeout=PATIENCE).job[1] for _ in range(6)] == [0, 5, 2, 4, 3, 1]
+        assert learner.ran == [0, 5, 2, 4, 3, 1]
+        executor.close()
+
+    def test_an_end_says_when_it_ran_and_what_came_of_it(self, beside: Make) -> None:
+        executor, ended = beside(Script())
+        executor.submit(("t0", 7), gradient(3), due=0)
+        done = ended.get(timeout=PATIENCE)
+        assert done.job == ("t0", 7)
+        assert isinstance(done.finished.result, GradientResult)
+        assert done.finished.result.loss == 3.0
+        assert done.started_at <= done.ended_at
+        executor.close()
+
+    def test_a_failure_does_not_end_the_thread(self, beside: Make) -> None:
+        executor, ended = beside(Script(fails=2))
+        executor.submit(("t0", 1), gradient(1), due=0)
+        assert ended.get(timeout=PATIENCE).finished.error == "ArithmeticError: no tangent at 1"
+        executor.submit(("t0", 2), gradient(2), due=0)
+        assert ended.get(timeout=PATIENCE).finished.error is None
+        executor.close()
+
+    def test_it_says_how_long_the_running_task_takes(self, beside: Make) -> None:
+        learner = Held()
+        executor, ended = beside(learner)
+        assert executor.computing() == 0
+        executor.submit(("t0", 0), gradient(0), due=0)
+        assert learner.entered.wait(PATIENCE)
+        first = executor.computing()
+        assert 0 < first <= executor.computing()
+        learner.go.set()
+        ended.get(timeout=PATIENCE)
+        assert executor.computing() == 0
+        executor.close()
+
+    def test_closed_it_starts_nothing_more_and_waits_for_nothing(self, beside: Make) -> None:
+        learner = Held()
+        executor, ended = beside(learner)
+        executor.submit(("t0", 0), gradient(0), due=0)
+        assert learner.entered.wait(PATIENCE)
+        executor.submit(("t0", 1), gradient(1), due=0)
+        executor.close()  # returns while task 0 runs
+        learner.go.set()
+        assert ended.get(timeout=PATIENCE).job == ("t0", 0)
+        executor._thread.join(PATIENCE)
+        assert not executor._thread.is_alive()
+        assert learner.ran == [0]
+        assert ended.empty()
