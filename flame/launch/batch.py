@@ -5,6 +5,7 @@ A bad end doesn't stop the rest; an interrupted run does. A closing table says h
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -98,29 +99,32 @@ def _one(plan: Plan, condition: Condition, world: World, err: Console) -> Ended:
 
 
 def _judge(pair: Pair, out: Console) -> None:
-    """Compare the two runs, print the report, keep it as parity.json beside both."""
-    import orjson
-
-    from flame.telemetry.reader import TelemetryError
-    from flame.telemetry.rundir import RunDir
-    from parity.document import document
-    from parity.engine import Options, RefusedError, check, pair_of
-    from parity.report import render
-    from parity.rungs import LADDER
-
+    """Compare the two runs, print the report, keep it as parity.json beside both. A checker that breaks is no reason to stop."""
     runs = [end.run for end in pair.ends if end.run is not None]
     if len(runs) < 2:
         pair.why = "not compared: a run is missing"
         return
     try:
-        pair.report = check(pair_of(RunDir(runs[0].path), RunDir(runs[1].path)), LADDER, Options())
-    except (RefusedError, TelemetryError) as error:
-        pair.why = f"not compared: {error}"
+        pair.report = _compared(runs[0].path, runs[1].path, out)
+    except Exception as error:
+        pair.why = f"not compared: {type(error).__name__}: {error}"
         out.print(Text(pair.why, "bold red"))
-        return
-    out.print(render(pair.report))
-    for each in runs:
-        (each.path / "parity.json").write_bytes(orjson.dumps(document([pair.report]), option=orjson.OPT_INDENT_2))
+
+
+def _compared(one: Path, other: Path, out: Console) -> "Report":
+    import orjson
+
+    from flame.telemetry.rundir import RunDir
+    from parity.document import document
+    from parity.engine import Options, check, pair_of
+    from parity.report import render
+    from parity.rungs import LADDER
+
+    report = check(pair_of(RunDir(one), RunDir(other)), LADDER, Options())
+    out.print(render(report))
+    for path in (one, other):
+        (path / "parity.json").write_bytes(orjson.dumps(document([report]), option=orjson.OPT_INDENT_2))
+    return report
 
 
 def closing_table(pairs: list[Pair]) -> Table:

@@ -4,7 +4,7 @@
 pid. A number can have been given to somebody else since, so a process counts only if it is older than
 the record (or is a fork server's child, which respawned workers are).
 
-    the launcher lives                    the run is still going: not a stray, and not ours to end
+    the launcher lives                    the run is its to end: going, as long as it has no verdict
     it is gone, others of the run live    strays: refuse to start on top of them, or `--clean`
 """
 
@@ -34,12 +34,12 @@ class Trace:
     @property
     def going(self) -> bool:
         """Whether somebody still conducts this run."""
-        return self.launcher is not None
+        return self.launcher is not None and not (self.run / "verdict.json").exists()
 
     @property
     def stray(self) -> bool:
         """Whether it left processes behind."""
-        return not self.going and bool(self.others)
+        return self.launcher is None and bool(self.others)
 
 
 def traces(runs: Path) -> list[Trace]:
@@ -49,7 +49,7 @@ def traces(runs: Path) -> list[Trace]:
         return []
     groups = _groups()
     found = [trace(record.parent, groups) for record in records]
-    return [each for each in found if each.launcher != os.getpid() and (each.going or each.others)]
+    return [each for each in found if each.launcher != os.getpid() and (each.going or each.stray)]
 
 
 def trace(run: Path, groups: dict[int, list[int]] | None = None) -> Trace:

@@ -40,7 +40,7 @@ def unwise(what: str, remedy: str) -> Issue:
 
 def issues(plan: Plan, measured: Mapping[str, Measured], machine: Machine, traces: Sequence[Trace]) -> list[Issue]:
     """Everything that stands in the way, what can't work first."""
-    found = [*_strays(traces, plan), *_shared(plan)]
+    found = [*_strays(traces), *_shared(plan)]
     for name, resolved in plan.baselines.items():
         found += _baseline(resolved.condition, measured[name], plan, machine)
     if plan.real is not None:
@@ -49,12 +49,10 @@ def issues(plan: Plan, measured: Mapping[str, Measured], machine: Machine, trace
     return sorted(found, key=lambda issue: not issue.blocking)
 
 
-def _strays(traces: Sequence[Trace], plan: Plan) -> Iterator[Issue]:
+def _strays(traces: Sequence[Trace]) -> Iterator[Issue]:
     for each in traces:
         if each.stray:
             yield cannot(f"{each.run.name} left processes behind: {', '.join(map(str, each.others))}", "add `--clean`, which ends them")
-        elif plan.real is not None:
-            yield unwise(f"{each.run.name} is still going (pid {each.launcher}), and takes compute from this one", "wait for its end")
 
 
 def _shared(plan: Plan) -> Iterator[Issue]:

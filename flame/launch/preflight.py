@@ -39,11 +39,12 @@ DIFFERS, OVERRIDDEN = "≠", "!"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the pre-flight found."""
+    """What the pre-flight found. going: other runs on this machine that haven't ended."""
 
     measured: Mapping[str, Measured]
     machine: Machine
     issues: Sequence[Issue]
+    going: Sequence[Trace] = ()
 
     def refuse(self, force: bool) -> bool:
         """Whether the runs may not start."""
@@ -58,10 +59,11 @@ def examine(plan: Plan, *, sweep: bool = False) -> Findings:
         for name, resolved in plan.baselines.items()
     }
     here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker)
-    return Findings(measured, here, issues(plan, measured, here, _left_behind(plan, sweep)))
+    alive = _alive(plan, sweep)
+    return Findings(measured, here, issues(plan, measured, here, alive), [each for each in alive if each.going])
 
 
-def _left_behind(plan: Plan, sweep: bool) -> list[Trace]:
+def _alive(plan: Plan, sweep: bool) -> list[Trace]:
     found = traces(plan.runs)
     if sweep and any(each.stray for each in found):
         clean(found)
@@ -87,9 +89,9 @@ def show(plan: Plan, found: Findings, console: Console, *, force: bool = False) 
     _header(console, "machine")
     console.print(_grid(machine_rows(plan, found)))
     _header(console, "gate")
-    for issue in found.issues:
-        _print_issue(issue, console, force)
-    if not found.issues:
+    if found.issues:
+        console.print(_gate(found.issues, force))
+    else:
         console.print(Text("  nothing stands in the way", "green"))
 
 
@@ -97,12 +99,14 @@ def _header(console: Console, title: str) -> None:
     console.print(Rule(Text(title, "bold"), align="left", characters="-" if console.options.ascii_only else "━", style="bold"))
 
 
-def _print_issue(issue: Issue, console: Console, force: bool) -> None:
-    word, style = ("can't work", "bold red") if issue.blocking else ("unwise", "yellow")
-    line = Text("  ").append(word, style).append(f"  {issue.what}; {issue.remedy}")
-    if not issue.blocking:
-        line.append("; forced" if force else "; or run it all the same with `--force`", "dim")
-    console.print(line)
+def _gate(found: Sequence[Issue], force: bool) -> Table:
+    grid = Table.grid(padding=(0, 2), pad_edge=True)
+    for issue in found:
+        line = Text(f"{issue.what}; {issue.remedy}")
+        if not issue.blocking:
+            line.append("; forced" if force else "; or run it all the same with `--force`", "dim")
+        grid.add_row(Text("can't work", "bold red") if issue.blocking else Text("unwise", "yellow"), line)
+    return grid
 
 
 def _grid(rows: Sequence[tuple[str, str]]) -> Table:
@@ -110,7 +114,7 @@ def _grid(rows: Sequence[tuple[str, str]]) -> Table:
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in rows:
-        grid.add_row(Text(name), Text(value))
+        grid.add_row(Text(name), _cell(value))
     return grid
 
 
@@ -119,12 +123,13 @@ def _grid(rows: Sequence[tuple[str, str]]) -> Table:
 
 def shared_rows(plan: Plan) -> list[tuple[str, str]]:
     """Field and value of what all conditions have in common, then the seeds and the fingerprint."""
-    first, *others = [resolved.condition for resolved in plan.baselines.values()]
+    resolved, *_ = plan.resolved
+    first, *others = [each.condition for each in plan.baselines.values()]
     rows = []
     for name in _fields(first):
         value = getattr(first, name)
         if name not in KNOBS and all(getattr(other, name) == value for other in others):
-            rows.append((name, in_words(name, value)))
+            rows.append((name, _marked(resolved, name)))
     prints = list(dict.fromkeys(condition_fp(condition) for condition in plan.conditions))
     return [
         ("run-set", f"{plan.run_set}, tier {first.tier}"), *rows,
@@ -231,6 +236,7 @@ def machine_rows(plan: Plan, found: Findings) -> list[tuple[str, str]]:
         ("cores", f"{here.cores}; torch with one thread per process; device cpu, no GPU is used"),
         ("memory", f"about {here.needed >> 20} MiB needed at most, {here.available >> 20} MiB free"),
         ("runs", str(plan.runs)),
+        *(("busy", f"{each.run.name} is still going (pid {each.launcher}), and takes compute from this one") for each in found.going),
     ]
     for name, resolved in plan.baselines.items():
         rows += _compute_rows(name, resolved.condition, found.measured[name], plan, here)

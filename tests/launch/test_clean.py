@@ -74,6 +74,8 @@ def test_a_run_whose_launcher_lives_is_going(tmp_path: Path, started: Started) -
     assert (found.going, found.stray, found.launcher) == (True, False, launcher.pid)
     assert clean([found]) == []
     assert child.poll() is None, "not ours to end"
+    (found.run / "verdict.json").write_text("{}")
+    assert traces(tmp_path) == [], "it has ended, and its launcher sees its children out"
 
 
 def test_ones_own_run_is_not_reported(tmp_path: Path) -> None:

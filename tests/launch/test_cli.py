@@ -163,3 +163,16 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, goes_on:
 def test_nobody_is_asked_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(""))
     assert command.agreed(1)
+
+
+def test_a_checker_that_breaks_is_said_and_stops_nothing(flame: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def breaks(*paths: Any) -> None:
+        raise KeyError("accepted")
+
+    made = batch.Run(tmp_path, "COMPLETED", "", 1, 1, 1, 1.0, 1.0, 1.0)
+    monkeypatch.setattr(batch, "run", lambda *args, **rest: made)
+    monkeypatch.setattr(batch, "_compared", breaks)
+    result = flame("run", "small", "--mode", "both")
+    assert result.exit_code == 1
+    assert result.stdout.count("not compared: KeyError: 'accepted'") >= 2
+    assert flame("run", "small", "--mode", "both", "--no-parity").exit_code == 0

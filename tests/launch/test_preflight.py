@@ -52,7 +52,7 @@ def test_the_sections_come_in_order_with_solid_headers() -> None:
 def test_what_is_shared_is_printed_as_resolved() -> None:
     chosen = plan("delays.factor=2", "tokens=16")
     screen = text(chosen)
-    assert "values 1 2, factor 2" in screen
+    assert "delays        ! values 1 2, factor 2" in screen, "set by a flag"
     assert "trainers      4" in screen
     assert "seeds         1, 2" in screen
     assert condition_fp(chosen.conditions[0]) in screen
@@ -103,7 +103,7 @@ def test_the_gate_shows_what_it_is_and_the_remedy() -> None:
     barred = Findings(found.measured, found.machine, [Issue("no data", "make some", True), Issue("no cap", "give one", False)])
     screen = text(chosen, barred)
     assert "can't work  no data; make some" in screen
-    assert "unwise  no cap; give one; or run it all the same with `--force`" in screen
+    assert "unwise      no cap; give one; or run it all the same with `--force`" in screen
     assert "; forced" in text(chosen, barred, force=True)
 
 
