@@ -150,9 +150,11 @@ class Simulation:
         self._cancelled.add(effect.key)
 
     def _stop(self, node: str, effect: Stop) -> None:
-        """The aggregator's end is the run's, and so is a trainer's crash."""
-        if node == AGGREGATOR or effect.verdict == "CRASH":
+        """The aggregator's end is the run's. A trainer's crash ends it too: the aggregator is asked to stop, and says so."""
+        if node == AGGREGATOR:
             self._ended = self._ended or effect
+        elif effect.verdict == "CRASH":
+            self._step(AGGREGATOR, StopAsked(effect.reason, effect.verdict))
 
     def _answer(self, job: int, ticket: Ticket) -> Event:
         finished = ticket.wait()
