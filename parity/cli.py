@@ -24,6 +24,10 @@ PLAIN_WIDTH = 160
 """Width where the output is no terminal: a log is not wrapped at 80."""
 
 
+SHOWN = 10
+"""How many of the runs that were left out are named, the newest ones."""
+
+
 class UsageError(Exception):
     """Nothing sensible can be done with these arguments. str() says what to type instead."""
 
@@ -36,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.validate:
             return _validate(runs or [run for pair in pairs for run in (pair.real, pair.sim)])
         return _compare(pairs, options)
-    except (UsageError, RefusedError, TelemetryError) as error:
+    except (UsageError, TelemetryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -69,23 +73,27 @@ def _found(options: argparse.Namespace) -> tuple[list[RunDir], list[RunPair]]:
         return named, []
     if len(named) == 2 and len(paths) == 2:
         return named, [pair_of(*named)]
-    surveyed = [survey(path) for path in paths if not (path / "condition.json").is_file()]
+    folders = [path for path in paths if not (path / "condition.json").is_file()]
+    surveyed = [survey(path) for path in folders]
+    left_out = [reason for _, reasons in surveyed for reason in reasons]
     pairs = pair_up(named + [run for runs, _ in surveyed for run in runs])
     if not pairs:
-        raise UsageError(_nothing(paths, [reason for _, reasons in surveyed for reason in reasons]))
-    if surveyed:
-        _confirm(pairs, options)
+        raise UsageError(_nothing(paths, left_out))
+    if folders:
+        _confirm(pairs, left_out, options)
     return named, pairs
 
 
 def _nothing(paths: Sequence[Path], left_out: Sequence[str]) -> str:
     where = ", ".join(f"`{path}`" for path in paths)
-    reasons = "".join(f"\n  left out: {reason}" for reason in left_out[:10])
+    reasons = "".join(f"\n  left out: {reason}" for reason in left_out[-SHOWN:])
     return f"no complete pair in {where}: a real and a sim run of one condition, both ended{reasons}\nhint: flame run quick --mode both"
 
 
-def _confirm(pairs: Sequence[RunPair], options: argparse.Namespace) -> None:
+def _confirm(pairs: Sequence[RunPair], left_out: Sequence[str], options: argparse.Namespace) -> None:
     """Show what was taken, and ask. Raises UsageError for a no, or where nobody can be asked."""
+    for reason in left_out[-SHOWN:]:
+        print(f"left out {reason}", file=sys.stderr)
     for pair in pairs:
         print(f"took {pair.real.label}\n and {pair.sim.label}", file=sys.stderr)
     if options.yes:
@@ -99,12 +107,19 @@ def _confirm(pairs: Sequence[RunPair], options: argparse.Namespace) -> None:
 
 def _compare(pairs: Sequence[RunPair], options: argparse.Namespace) -> int:
     chosen = Options(options.max_bin, options.strict, options.lenient, options.force)
-    reports: list[Report] = [check(pair, LADDER, chosen) for pair in pairs]
+    reports, refused = list[Report](), list[str]()
+    for pair in pairs:
+        try:
+            reports.append(check(pair, LADDER, chosen))
+        except (RefusedError, TelemetryError) as error:
+            refused.append(str(error))
     if options.json:
         sys.stdout.write(orjson.dumps(document(reports), option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
         show(_console(), reports)
-    return max(report.exit_code for report in reports)
+    for reason in refused:
+        print(f"error: {reason}", file=sys.stderr)
+    return 2 if refused else max(report.exit_code for report in reports)
 
 
 def _validate(runs: Sequence[RunDir]) -> int:

@@ -140,7 +140,8 @@ def _stages(report: Report) -> Iterator[Text]:
         if results:
             text = Text(f"  {stage} {name:{width}}")
             for result in results:
-                text.append(f"   {result.rung.id} ").append(LETTERS[result.verdict], style=STYLES[result.verdict])
+                text.append("   ").append(LETTERS[result.verdict], style=STYLES[result.verdict]).append(f" {result.rung.id:3}")
+            text.rstrip()
             yield text
 
 

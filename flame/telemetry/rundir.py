@@ -171,7 +171,7 @@ class RunPair:
 
 
 def survey(folder: Path) -> tuple[list[RunDir], list[str]]:
-    """The ended runs in `folder`, oldest first, and why the others were left out."""
+    """The runs in `folder` that ended other than by a crash, oldest first, and why the others were left out."""
     runs: list[RunDir] = []
     left_out: list[str] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
@@ -213,8 +213,11 @@ def _unusable(path: Path) -> str | None:
     """Why the directory can't be one half of a pair."""
     try:
         run = RunDir(path)
-        if not run.ended:
+        verdict = run.verdict
+        if verdict is None:
             return f"`{path.name}` has no verdict: still going, or crashed"
+        if verdict.verdict == "CRASH":
+            return f"`{path.name}` ended as CRASH: {verdict.reason}"
         return run.disagreement()
     except RunDirError as error:
         return str(error)

@@ -23,7 +23,7 @@ def sim_rate(pair: Pair, window: Window) -> Finding:
     if rate is None:
         return skipped("the sim took no wall time that can be measured")
     n = pair.sim.rounds.height
-    text = f"{rate:.3g} virtual seconds per wall second"
+    text = f"{told(rate)} virtual seconds per wall second"
     return passed(text, effect=rate, n=n) if LOW <= rate <= HIGH else failed(f"{text}, outside [{LOW}, {HIGH:.0e}]", effect=rate, n=n)
 
 
@@ -33,3 +33,8 @@ def rate_of(run: Run) -> float | None:
     if verdict is None or verdict.wall_s <= 0 or not isinstance(last, int):
         return None
     return last / 1e9 / verdict.wall_s
+
+
+def told(rate: float) -> str:
+    """A rate with three digits, and never as a power of ten."""
+    return f"{rate:.0f}" if rate >= 100 else f"{rate:.3g}"

@@ -2,7 +2,7 @@
 
 from parity.evidence import Pair, Window
 from parity.rung import DIST, PHYSICAL, Finding, failed, passed, rung, skipped
-from parity.rungs.k7_sim_rate import rate_of
+from parity.rungs.k7_sim_rate import rate_of, told
 
 TOL = 1.0
 
@@ -32,5 +32,5 @@ def sim_speedup(pair: Pair, window: Window) -> Finding:
     if rate is None or sim is None:
         return skipped("the sim took no wall time that can be measured")
     beside = f"; real wall {real.wall_s:.1f} s / sim wall {sim.wall_s:.2f} s = {real.wall_s / sim.wall_s:.1f}" if real else ""
-    text = f"sim_rate {rate:.3g}{beside}"
+    text = f"sim_rate {told(rate)}{beside}"
     return passed(text, effect=rate, tol=TOL, n=1) if rate >= TOL else failed(f"{text}; below {TOL:.0f}", effect=rate, tol=TOL, n=1)

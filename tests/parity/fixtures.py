@@ -1,13 +1,12 @@
-"""Synthetic runs: a tiny deterministic model of the algorithm that writes plausible telemetry, and edits to it.
+"""Synthetic runs: a tiny deterministic model of the algorithm that writes plausible telemetry.
 
 `write_pair` writes a real and a sim run of one condition that agree in everything that must agree.
-What is measured (arrival, phases, wall) differs, as it does in life. `Edit` then spoils one run, one
+What is measured (arrival, phases, wall) differs, as it does in life; `edits.py` spoils one run, one
 thing at a time. Nothing of `flame.roles` or `flame.runtime` is used: what the rungs say of the real
 simulator is asked in `test_conformance.py`.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heappop, heappush
 from pathlib import Path
@@ -42,7 +41,6 @@ from flame.telemetry.records import (
 from flame.telemetry.rundir import RunDir, RunPair
 from flame.telemetry.writer import Writer
 
-Line = dict[str, Any]
 LIBRARIES = {"python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"}
 DELAYS = (1.0, 2.0, 1.5, 2.5)
 
@@ -319,90 +317,3 @@ def write_pair(
         write_run(folder, condition, "real", noise=real, level=level, **kwargs),
         write_run(folder, condition, "sim", noise=sim, level=level, **kwargs),
     )
-
-
-class Edit:
-    """Changes to the files of one run. Frames that were read before don't see them."""
-
-    def __init__(self, run: RunDir) -> None:
-        self.path = run.path
-
-    def lines(self, change: Callable[[list[Line]], list[Line]]) -> None:
-        """Rewrite each telemetry file through `change`."""
-        for file in sorted((self.path / "telemetry").glob("*.jsonl")):
-            lines = [orjson.loads(text) for text in file.read_bytes().splitlines()]
-            file.write_bytes(b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in change(lines)))
-
-    def each(self, kind: str, change: Callable[[Line], None], where: Callable[[Line], bool] = lambda record: True) -> None:
-        """Change the records of `kind` for which `where` holds, in place."""
-
-        def apply(lines: list[Line]) -> list[Line]:
-            for line in lines:
-                if line["record"]["kind"] == kind and where(line["record"]):
-                    change(line["record"])
-            return lines
-
-        self.lines(apply)
-
-    def set(self, kind: str, where: Callable[[Line], bool] = lambda record: True, **values: Any) -> None:
-        """Set fields of the records of `kind`."""
-        self.each(kind, lambda record: record.update(values), where)
-
-    def drop(self, kind: str, where: Callable[[Line], bool] = lambda record: True) -> None:
-        """Remove records of `kind`."""
-        self.lines(lambda lines: [line for line in lines if line["record"]["kind"] != kind or not where(line["record"])])
-
-    def forget(self, kind: str, name: str) -> None:
-        """Remove a field from every record of `kind`."""
-        self.each(kind, lambda record: record.pop(name, None))
-
-    def repeat(self, kind: str, where: Callable[[Line], bool], **values: Any) -> None:
-        """Write a record of `kind` once more, right after itself, with other values; what follows is numbered anew."""
-
-        def apply(lines: list[Line]) -> list[Line]:
-            out: list[Line] = []
-            for line in lines:
-                out.append(line)
-                if line["record"]["kind"] == kind and where(line["record"]):
-                    out.append(line | {"record": line["record"] | values})
-            return renumber(out)
-
-        self.lines(apply)
-
-    def add(self, record: Record, after: Callable[[Line], bool]) -> None:
-        """Write a new record of the aggregator after the first line for which `after` holds."""
-
-        def apply(lines: list[Line]) -> list[Line]:
-            place = next((number for number, line in enumerate(lines) if after(line["record"])), None)
-            if place is None:
-                return lines
-            fresh = lines[place] | {"record": orjson.loads(orjson.dumps(asdict(record)))}
-            return renumber([*lines[: place + 1], fresh, *lines[place + 1 :]])
-
-        self.lines(apply)
-
-    def verdict(self, **values: Any) -> None:
-        """Change verdict.json."""
-        self._json("verdict.json", lambda stored: stored.update(values))
-
-    def stored(self, change: Callable[[Line], None]) -> None:
-        """Change condition.json."""
-        self._json("condition.json", change)
-
-    def _json(self, name: str, change: Callable[[Line], Any]) -> None:
-        stored = orjson.loads((self.path / name).read_bytes())
-        change(stored)
-        (self.path / name).write_bytes(orjson.dumps(stored))
-
-
-def renumber(lines: list[Line]) -> list[Line]:
-    """Give the lines of each node consecutive numbers again."""
-    seen: dict[str, int] = {}
-    for line in lines:
-        line["seq"] = seen[line["node"]] = seen.get(line["node"], -1) + 1
-    return lines
-
-
-def cycle_is(number: int) -> Callable[[Line], bool]:
-    """Whether a record belongs to that cycle."""
-    return lambda record: record.get("at", {}).get("cycle") == number

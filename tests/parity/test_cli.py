@@ -10,7 +10,8 @@ import pytest
 
 from flame.telemetry.rundir import RunPair
 from parity.cli import main
-from tests.parity.fixtures import Edit, condition, cycle_is, write_pair, write_run
+from tests.parity.edits import Edit, cycle_is
+from tests.parity.fixtures import condition, write_pair, write_run
 
 Capture = pytest.CaptureFixture[str]
 
@@ -112,6 +113,26 @@ def test_broken_telemetry_exits_with_two_and_no_traceback(content: bytes, good: 
     out, err = capsys.readouterr()
     assert "Traceback" not in out + err
     assert "is corrupt" in err if content else "no cycle was closed in both runs" in out
+
+
+def test_one_pair_that_cant_be_read_doesnt_hide_the_others(tmp_path: Path, capsys: Capture) -> None:
+    write_pair(tmp_path, condition())
+    broken = write_pair(tmp_path, condition(seed=2))
+    (broken.sim.path / "telemetry" / "aggregator-1.jsonl").write_bytes(b"garbage\n")
+    assert main([str(tmp_path), "--yes"]) == 2
+    out, err = capsys.readouterr()
+    assert "21 passed" in out
+    assert "line 1 is corrupt" in err
+
+
+def test_a_crashed_run_is_left_out_and_said_so(good: RunPair, capsys: Capture) -> None:
+    write_pair(good.real.path.parent, condition(), time="20260102T101500Z")
+    crashed = write_run(good.real.path.parent, condition(), "real", time="20260103T101500Z")
+    Edit(crashed).verdict(verdict="CRASH", reason="no broker")
+    assert main([str(good.real.path.parent), "--yes"]) == 0
+    error = capsys.readouterr().err
+    assert f"left out `{crashed.label}` ended as CRASH: no broker" in error
+    assert "took 20260102T101500Z" in error
 
 
 def test_a_run_without_telemetry_is_named(good: RunPair, capsys: Capture) -> None:

@@ -14,7 +14,8 @@ from parity.evidence import Pair, Window
 from parity.ladder import Ladder
 from parity.rung import DIAG, DIST, EXACT, INV, LOGICAL, PHYSICAL, Finding, Measure, Rung, failed, measured, passed, rung
 from parity.rungs import LADDER
-from tests.parity.fixtures import Edit, condition, cycle_is, fidelity, write_pair, write_run
+from tests.parity.edits import Edit, cycle_is
+from tests.parity.fixtures import condition, fidelity, write_pair, write_run
 
 Judge = Callable[..., Report]
 HOLDS = passed()

@@ -9,7 +9,8 @@ from flame.core.progress import Progress
 from flame.telemetry.records import RunEnd
 from flame.telemetry.rundir import RunDir
 from parity.invariants import LAWS, Ruling, check_run, used
-from tests.parity.fixtures import Edit, condition, cycle_is, write_run
+from tests.parity.edits import Edit, cycle_is
+from tests.parity.fixtures import condition, write_run
 
 Spoil = Callable[[Edit], None]
 

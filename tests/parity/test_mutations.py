@@ -11,7 +11,7 @@ from flame.telemetry.records import Accepted
 from flame.telemetry.rundir import RunPair
 from parity.engine import Report
 from tests.parity.conftest import say_replayed
-from tests.parity.fixtures import Edit, Line, cycle_is
+from tests.parity.edits import Edit, Line, cycle_is
 
 Spoil = Callable[[RunPair], None]
 
@@ -102,22 +102,23 @@ def _foreign_trainer(pair: RunPair) -> None:
 
 def _faster(pair: RunPair) -> None:
     """D of one trainer, and with it every due, is a second less in the sim."""
-    edit, dues = Edit(pair.sim), {}
+    edit, dues = Edit(pair.sim), dict[int, int]()
 
-    def change(record: Line) -> None:
+    def dispatch(record: Line) -> None:
         record.update(delay_ns=record["delay_ns"] - 10**9, due_ns=record["due_ns"] - 10**9)
         dues[record["id"]] = record["due_ns"]
 
-    edit.each("dispatch", change, lambda record: record["trainer"] == "t3")
-    edit.each(
-        "accepted",
-        lambda record: record.update(due_ns=dues[record["id"]], interval_ns=[record["interval_ns"][0], dues[record["id"]]]),
-        lambda record: record["id"] in dues,
-    )
+    def accept(record: Line) -> None:
+        record.update(due_ns=dues[record["id"]], interval_ns=[record["interval_ns"][0], dues[record["id"]]])
+
+    def close(record: Line) -> None:
+        for member in record["cohort"]:
+            member.update(stamp_ns=dues.get(member["id"], member["stamp_ns"]))
+
+    edit.each("dispatch", dispatch, lambda record: record["trainer"] == "t3")
+    edit.each("accepted", accept, lambda record: record["id"] in dues)
     edit.each("task_send", lambda record: record.update(stamp_ns=dues[record["id"]]), lambda record: record["id"] in dues)
-    edit.each(
-        "agg_round", lambda record: [member.update(stamp_ns=dues[member["id"]]) for member in record["cohort"] if member["id"] in dues]
-    )
+    edit.each("agg_round", close)
 
 
 def _last_bit(pair: RunPair) -> None:

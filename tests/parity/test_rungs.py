@@ -12,7 +12,8 @@ from parity.engine import Report, check
 from parity.ladder import Ladder
 from parity.rungs import LADDER, UNBUILT
 from tests.parity.conftest import say_replayed
-from tests.parity.fixtures import Edit, asynchronous, condition, cycle_is, fidelity, write_pair
+from tests.parity.edits import Edit, cycle_is
+from tests.parity.fixtures import asynchronous, condition, fidelity, write_pair
 
 Spoil = Callable[[RunPair], None]
 Judge = Callable[..., Report]

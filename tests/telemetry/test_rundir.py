@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from flame.telemetry.rundir import RunDir, RunDirError, RunName, find_pairs, survey
-from tests.parity.fixtures import Edit, condition, write_pair, write_run
+from tests.parity.edits import Edit
+from tests.parity.fixtures import condition, write_pair, write_run
 
 
 @pytest.mark.parametrize(
