@@ -6,7 +6,14 @@ from parity.rungs.evaluations import compare_evaluations
 
 
 @rung(
-    id="C1", name="convergence", stage=8, tier=DIST, domain=LOGICAL, needs=["agg_eval.accuracy"], upstream=["F13", "K8", "L1"], over="bins"
+    id="C1",
+    name="convergence",
+    stage=8,
+    tier=DIST,
+    domain=LOGICAL,
+    needs=["agg_eval.accuracy", "agg_eval.version"],
+    upstream=["F13", "K8", "L1"],
+    over="bins",
 )
 def convergence(pair: Pair, window: Window) -> Finding:
     """Accuracy agrees at every model version that both runs evaluated.

@@ -6,7 +6,14 @@ from parity.rungs.evaluations import compare_evaluations
 
 
 @rung(
-    id="C2", name="convergence_loss", stage=8, tier=DIST, domain=LOGICAL, needs=["agg_eval.loss"], upstream=["F13", "K8", "L1"], over="bins"
+    id="C2",
+    name="convergence_loss",
+    stage=8,
+    tier=DIST,
+    domain=LOGICAL,
+    needs=["agg_eval.loss", "agg_eval.version"],
+    upstream=["F13", "K8", "L1"],
+    over="bins",
 )
 def convergence_loss(pair: Pair, window: Window) -> Finding:
     """The evaluation loss agrees at every model version that both runs evaluated.

@@ -34,7 +34,7 @@ IN_TIME = ("stamps",)
     stage=6,
     tier=EXACT,
     domain=LOGICAL,
-    needs=["agg_round.cohort", "agg_round.model", "agg_round.reason"],
+    needs=["agg_round.cohort", "agg_round.model", "agg_round.reason", "agg_round.stamp_ns"],
     upstream=["S2", "U5", "R1", "P0", "I0", "K6", "U4"],
     over="cycles",
     fidelity=DIAG,
@@ -117,11 +117,15 @@ def _differing(one: Plain, two: Plain) -> str:
 
 
 def _stamps(real: Plain, sim: Plain) -> list[str]:
-    one, two = ([f"{member['stamp_ns'] / 1e9:.3f}" for member in row["cohort"]] for row in (real, sim))
-    if one == two and real["stamp_ns"] == sim["stamp_ns"]:
-        return [f"stamps {show_both(one, two)[0][1:-1]}"]
+    one, two = ([_seconds(member["stamp_ns"], 3) for member in row["cohort"]] for row in (real, sim))
     first, second = show_both(one, two)
-    return [f"stamps: real {first} closed {real['stamp_ns'] / 1e9:.6f}   sim {second} closed {sim['stamp_ns'] / 1e9:.6f}"]
+    if one == two and real["stamp_ns"] == sim["stamp_ns"]:
+        return [f"stamps {first[1:-1]}"]
+    return [f"stamps: real {first} closed {_seconds(real['stamp_ns'], 6)}   sim {second} closed {_seconds(sim['stamp_ns'], 6)}"]
+
+
+def _seconds(ns: int | None, digits: int) -> str:
+    return "-" if ns is None else f"{ns / 1e9:.{digits}f}"
 
 
 def _tally(parted: dict[int, list[str]], cycles: int) -> str:

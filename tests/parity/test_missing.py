@@ -1,0 +1,58 @@
+"""Deleting any one field that a rung needs gives a SKIP that names it, or a failure of TC1 where the run must have it. Never a crash."""
+
+from collections.abc import Callable
+
+import pytest
+
+from flame.core.progress import Progress
+from flame.telemetry.columns import columns
+from flame.telemetry.rundir import RunPair
+from parity.engine import Report
+from parity.evidence import SIDES
+from parity.rungs import LADDER
+from parity.rungs.tc1_field_coverage import REQUIRED
+from tests.parity.edits import Edit
+
+NEEDS = sorted(
+    {
+        (side, need.rpartition(":")[2])
+        for rung in LADDER.rungs
+        for need in rung.needs
+        for side in SIDES
+        if need.partition(":")[0] in (side, need)
+    }
+)
+FIELDS = sorted({need.field for need in REQUIRED})
+ORDINALS = set(Progress.__dataclass_fields__)
+
+
+def _forget(edit: Edit, field: str) -> None:
+    kind, _, name = field.partition(".")
+    if kind == "verdict":
+        edit.verdict(**{name: None})
+        return
+    path = next(column.path for column in columns(kind) if column.name == name)
+    edit.each(kind, lambda record: (record["at"] if "at" in path else record).pop(path[-1], None))
+
+
+@pytest.mark.parametrize(("side", "field"), [need for need in NEEDS if not need[1].startswith("verdict.")])
+def test_a_need_that_was_deleted_is_named(side: str, field: str, good: RunPair, judge: Callable[..., Report]) -> None:
+    _forget(Edit(getattr(good, side)), field)
+    report = judge(good)
+    assert report.count("ERROR") == 0, [result.reason for result in report.results if result.verdict == "ERROR"]
+    assert report.exit_code != 0
+    for result in report.results:
+        needed = {f"{side}:{field}", field} & set(result.rung.needs)
+        if needed and result.verdict != "BLOCKED":
+            assert result.verdict == "SKIP"
+            assert f"{side} has no `{field}`" in result.reason
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_that_the_run_must_have_fails_tc1(field: str, good: RunPair, judge: Callable[..., Report]) -> None:
+    side = good.real if field in ("agg_round.lag_s", "lateness.id", "lateness.late_s") else good.sim
+    _forget(Edit(side), field)
+    report = judge(good)
+    assert report.count("ERROR") == 0, [result.reason for result in report.results if result.verdict == "ERROR"]
+    assert report.of("TC1").verdict == "FAIL"
+    assert f"`{field}` is required" in " ".join([report.of("TC1").reason, *report.of("TC1").finding.detail])
