@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from flame.policies.commit import Variance
 from flame.telemetry.columns import level
 from flame.telemetry.records import LEVELS
 from parity.evidence import Pair, Run, Window
@@ -35,7 +34,7 @@ def _real(run: Run) -> bool:
 
 
 def _gated(run: Run) -> bool:
-    return any(isinstance(rule, Variance) for rule in run.condition.commit)
+    return any(rule.type == "variance" for rule in run.condition.commit)
 
 
 def _ended(run: Run) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.progress import Progress
-from flame.telemetry.records import Intrusion, Peer
+from flame.telemetry.records import Fault, Intrusion, Peer
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import Report, check
 from parity.ladder import Ladder
@@ -151,6 +151,12 @@ def test_a_statistic_of_too_few_bins_says_how_many_it_needs(tmp_path: Path, judg
 def test_lateness_beyond_the_grace_always_fails(good: RunPair, judge: Judge) -> None:
     Edit(good.real).set("lateness", lambda record: record["id"] == 3, late_s=20.0)
     assert "beyond the grace" in judge(good).of("Lt").reason
+
+
+def test_faults_are_named_beside_the_lateness_they_may_explain(good: RunPair, judge: Judge) -> None:
+    Edit(good.real).set("lateness", late_s=0.9)
+    Edit(good.real).add(Fault("respawn", "w0", "killed"), cycle_is(3))
+    assert judge(good).of("Lt").reason.endswith("faults that were dealt with: respawn 1")
 
 
 def test_one_late_update_among_a_few_is_no_finding(good: RunPair, judge: Judge) -> None:
