@@ -24,7 +24,8 @@ def main() -> None:
     condition = Condition.model_validate(
         {
             "task": "surrogate", "trainers": options.clients, "goal": 100, "concurrency": min(5_000, options.clients), "loop": "async",
-            "select": "random", "commit": ["agg_goal"], "delays": {"lognormal": {}}, "eval": {"every": 0}, "stop": {"accepts": options.accepts},
+            "select": "random", "commit": ["agg_goal"], "delays": {"lognormal": {}}, "eval": {"every": 0},
+            "stop": {"accepts": options.accepts},
         }
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as runs:

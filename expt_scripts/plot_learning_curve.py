@@ -65,7 +65,8 @@ def main() -> int:
     options = parser.parse_args()
     found = newest(options.runs, options.run_set)
     if not found:
-        print(f"no finished simulation of run-set `{options.run_set}` in {options.runs}\nhint: flame run {options.run_set} --mode sim", file=sys.stderr)
+        print(f"no finished simulation of run-set `{options.run_set}` in {options.runs}", file=sys.stderr)
+        print(f"hint: flame run {options.run_set} --mode sim", file=sys.stderr)
         return 2
     use()
     draw(found, options.out)

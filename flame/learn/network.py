@@ -174,7 +174,7 @@ class Batch:
     def losses(self, theta: Vector) -> NDArray[np.float32]:
         """(b,) at theta."""
         with torch.no_grad():
-            return self._losses(torch.tensor(theta)).numpy()  # type: ignore[no-any-return]
+            return self._losses(torch.tensor(theta)).numpy()
 
     def jvp(self, theta: Vector, probes: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Losses (b,) at theta and slopes (P, b), one pass with tangents per probe. Raises ArithmeticError where one is missing."""
@@ -197,7 +197,7 @@ class Batch:
 
     def _slope(self, at: Tensor, along: Tensor) -> Sequence[Tensor]:
         try:
-            return jvp(self._losses, (at,), (along,))  # type: ignore[no-any-return]
+            return jvp(self._losses, (at,), (along,))
         except NotImplementedError as error:
             raise ArithmeticError(
                 f"the model has no forward-mode derivative: {error}\nhint: load it with attn_implementation `eager`, "

@@ -59,8 +59,8 @@ class Pretrained:
         from transformers import AutoModel
         from transformers.utils import logging
 
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
+        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         extra = {"add_pooling_layer": False} if self.config.get("model_type") in ("bert", "roberta", "xlm-roberta", "albert") else {}
         try:
             model = AutoModel.from_pretrained(self.path, attn_implementation="eager", dtype=torch.float32, local_files_only=True, **extra)

@@ -58,7 +58,8 @@ class SoftmaxRegression:
     def logits(self, theta: Vector) -> Array:
         """(b, classes)."""
         weight, bias = theta[: -self.classes].reshape(self.classes, -1), theta[-self.classes :]
-        return np.einsum("bf,cf->bc", self.x, weight) + bias
+        logits: Array = np.einsum("bf,cf->bc", self.x, weight) + bias
+        return logits
 
     def _residual(self, logits: Array) -> Array:
         """softmax(logits) less the one-hot labels, (b, classes)."""
@@ -156,7 +157,8 @@ def _normal(condition: Condition, shape: tuple[int, int], *path: str) -> Array:
 
 def _log_sum(logits: Array) -> Array:
     top = logits.max(axis=1)
-    return top + np.log(np.add.reduce(np.exp(logits - top[:, None]), axis=1))
+    log_sum: Array = top + np.log(np.add.reduce(np.exp(logits - top[:, None]), axis=1))
+    return log_sum
 
 
 def _cross_entropy(logits: Array, labels: Labels) -> Array:
