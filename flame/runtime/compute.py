@@ -116,7 +116,7 @@ class Pool:
         context = get_context("forkserver")
         context.set_forkserver_preload(["torch", "flame.runtime.compute"])
         self._tasks = 0
-        self._processes = ProcessPoolExecutor(size, context, initializer=_settle, initargs=(make,))
+        self._processes = ProcessPoolExecutor(size, context, initializer=_settle, initargs=(make, dict(os.environ)))
         self._await_settled(size)
 
     def _await_settled(self, size: int) -> None:
@@ -146,7 +146,10 @@ _settled: list[Learner] = []
 """The learner of a pool process."""
 
 
-def _settle(make: Callable[[], Learner]) -> None:
+def _settle(make: Callable[[], Learner], environment: dict[str, str]) -> None:
+    """Make this process's learner. A fork server keeps the environment of its own start; ours is the caller's of today."""
+    os.environ.clear()
+    os.environ.update(environment)
     _settled[:] = [make()]
 
 

@@ -1,5 +1,6 @@
 """Executors: pure tasks, tried twice; in the caller, in processes, or beside a loop, earliest due first."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -62,6 +63,16 @@ class Broken:
         raise MemoryError("full")
 
 
+class Environment:
+    """A learner that fails with what it read when it was made."""
+
+    def __init__(self) -> None:
+        self.value = os.environ["FLAME_TEST"]
+
+    def run(self, task: Task) -> Result:
+        raise KeyError(self.value)
+
+
 class TestAttempt:
     """Once more, and no oftener."""
 
@@ -120,6 +131,16 @@ class TestPool:
             for ours, theirs in reversed(claims):
                 assert ours.wait().result == theirs.wait().result
             assert pool.counts()["tasks"] == len(tasks)
+        finally:
+            pool.close()
+
+    @pytest.mark.parametrize("value", ["one", "two"])
+    def test_its_processes_see_the_environment_of_today(self, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """And not that of the first pool of this process, whose fork server lives on."""
+        monkeypatch.setenv("FLAME_TEST", value)
+        pool = Pool(Environment, 1)  # type: ignore[arg-type]
+        try:
+            assert pool.submit(gradient(1)).wait().error == f"KeyError: '{value}'"
         finally:
             pool.close()
 
