@@ -17,9 +17,14 @@ from flame.config.world import World
 from flame.launch.plan import Plan
 from flame.launch.progress import GOOD, progress, span
 from flame.launch.run import Run, run
+from flame.launch.screen import table
 
 if TYPE_CHECKING:
     from parity.engine import Report
+
+NUMBERS = ("cycles", "commits", "accuracy", "wall", "virtual", "sim_rate")
+SPARE = ("commits", "cycles", "accuracy", "seed")
+"""Columns that a narrow terminal does without, in this order."""
 
 
 @dataclass(slots=True)
@@ -65,7 +70,7 @@ def carry_out(plan: Plan, out: Console, err: Console, *, compare: bool = True) -
         if len(pair.ends) == 2 and compare:
             _judge(pair, out)
     if pairs:
-        out.print(closing_table(pairs))
+        out.print(closing_table(pairs, out))
     left = len(plan.resolved) * len(plan.worlds) - sum(len(pair.ends) for pair in pairs)
     if left:
         err.print(Text(f"  interrupted: {left} runs were not started", "yellow"))
@@ -127,17 +132,16 @@ def _compared(one: Path, other: Path, out: Console) -> "Report":
     return report
 
 
-def closing_table(pairs: list[Pair]) -> Table:
+def closing_table(pairs: list[Pair], console: Console) -> Table:
     """One row per run: verdict, wall, virtual time, sim_rate, and the scoreboard of its pair."""
     compared = any(pair.report or pair.why for pair in pairs)
-    titles = ["baseline", "seed", "world", "verdict", "cycles", "commits", "accuracy", "wall", "virtual", "sim_rate"]
-    table = Table(box=None, padding=(0, 1), header_style="bold", title_justify="left")
-    for title in [*titles, *(["parity"] if compared else [])]:
-        table.add_column(title, justify="right" if title in titles[4:] else "left", overflow="fold")
+    titles = ["baseline", "seed", "world", "verdict", *NUMBERS, *(["parity"] if compared else [])]
+    rows: list[list[Text | str]] = []
     for pair in pairs:
         for end in pair.ends:
-            table.add_row(*_cells(end), *([_scoreboard(pair)] if compared and end is pair.ends[-1] else []))
-    return table
+            score = _scoreboard(pair) if end is pair.ends[-1] else ""
+            rows.append([*_cells(end), *([score] if compared else [])])
+    return table(console, titles, rows, SPARE, NUMBERS)
 
 
 def _cells(end: Ended) -> list[Text | str]:

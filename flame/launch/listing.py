@@ -6,11 +6,11 @@ A run without a verdict is GOING while somebody conducts it, and a CRASH otherwi
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from flame.launch.clean import Trace, trace
 from flame.launch.progress import GOOD, span
+from flame.launch.screen import table
 from flame.telemetry.rundir import RunDir, RunDirError, RunName
 
 WELL, BAD = 0, 1
@@ -22,12 +22,8 @@ def show_runs(runs: Path, console: Console) -> None:
     if not paths:
         console.print(f"no runs in {runs}", markup=False)
         return
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("run", "verdict", "cycles", "wall", "virtual", "run_fp"):
-        table.add_column(title, overflow="fold", no_wrap=title == "run")
-    for path in paths:
-        table.add_row(*_row(path))
-    console.print(table)
+    titles = ("run", "verdict", "cycles", "wall", "virtual", "run_fp")
+    console.print(table(console, titles, [_row(path) for path in paths], ("cycles", "virtual", "wall"), ("cycles", "wall", "virtual")))
 
 
 def show_status(runs: Path, console: Console) -> int:

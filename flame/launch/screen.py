@@ -2,11 +2,16 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    Cells = Sequence[str | Text]
 
 PIPE_WIDTH = 140
 """Columns where there is no terminal that has some."""
@@ -22,6 +27,26 @@ def err() -> "Console":
 def out() -> "Console":
     """stdout."""
     return _console(stderr=False)
+
+
+def table(console: "Console", titles: Sequence[str], rows: Sequence["Cells"], spare: Sequence[str], numbers: Sequence[str] = ()) -> "Table":
+    """A table that fits: columns of `spare` are left out, the first ones first, while it is too wide; `numbers` stand to the right."""
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    left_out: list[str] = []
+    while True:
+        made = Table(box=None, padding=(0, 1), header_style="bold")
+        kept = [place for place, title in enumerate(titles) if title not in left_out]
+        for place in kept:
+            right, last = titles[place] in numbers, place == len(titles) - 1
+            made.add_column(titles[place], justify="right" if right else "left", no_wrap=not last, overflow="fold")
+        for row in rows:
+            made.add_row(*(row[place] for place in kept))
+        wide = console.options.update(max_width=10_000)
+        if len(left_out) == len(spare) or Measurement.get(console, wide, made).maximum <= console.width:
+            return made
+        left_out.append(spare[len(left_out)])
 
 
 def _console(*, stderr: bool) -> "Console":

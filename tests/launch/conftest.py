@@ -9,6 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from flame.launch import screen
 from flame.launch.cli import app
 
 SECTIONS: dict[str, Any] = {
@@ -28,6 +29,13 @@ SECTIONS: dict[str, Any] = {
 Flame = Callable[..., Result]
 
 
+def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """From now on the screens are `width` columns wide."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    screen.out.cache_clear()
+    screen.err.cache_clear()
+
+
 @pytest.fixture
 def sections() -> dict[str, Any]:
     """What stands in the file; a test may change it before it runs anything."""
@@ -39,6 +47,7 @@ def flame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sections: dict[str, A
     """`flame ...` in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FLAME_DATA", str(tmp_path / "data"))
+    terminal(monkeypatch, 140)
 
     def invoke(*arguments: str, answer: str | None = None) -> Result:
         (tmp_path / "experiments.yaml").write_text(yaml.safe_dump(sections))

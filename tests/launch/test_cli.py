@@ -12,6 +12,7 @@ import pytest
 from flame.launch import batch, command, preflight
 from flame.launch.clean import Trace
 from flame.telemetry.rundir import RunDir, RunName
+from tests.launch.conftest import terminal
 
 HEAVY = ("torch", "transformers", "polars", "numpy", "scipy", "h5py", "matplotlib")
 
@@ -56,6 +57,21 @@ def test_a_run_set_is_run_and_closed_with_a_table(flame: Any, tmp_path: Path) ->
     assert "sim_rate" in result.stdout
     assert "[sim] COMPLETED: 5 cycles" in result.stderr
     assert all(RunDir(path).disagreement() is None for path in (tmp_path / "runs").iterdir())
+
+
+@pytest.mark.parametrize(("width", "shown"), [(140, True), (70, False)])
+def test_a_narrow_terminal_gets_the_columns_that_matter(flame: Any, monkeypatch: pytest.MonkeyPatch, width: int, shown: bool) -> None:
+    terminal(monkeypatch, width)
+    result = flame("run", "small", "--only", "plain")
+    head, row = result.stdout.splitlines()[-2:]
+    assert row.split()[:1] == ["plain"]
+    assert "COMPLETED" in row
+    assert ("commits" in head) == shown
+    assert "virtual" in head
+    assert len(head) <= width
+    listed = flame("runs").stdout.splitlines()
+    assert "COMPLETED" in listed[1]
+    assert ("virtual" in listed[0]) == shown
 
 
 def test_flags_reach_the_stored_condition(flame: Any, tmp_path: Path) -> None:
