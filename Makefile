@@ -39,8 +39,9 @@ check: $(READY)
 	$(BIN)/python -m flame.telemetry.docs --check
 
 docs: $(READY)
-	$(BIN)/python -m parity.docs
-	$(BIN)/python -m flame.telemetry.docs
+	$(BIN)/python -m parity.docs > docs/rungs.md
+	$(BIN)/python -m flame.telemetry.docs > docs/telemetry.md
+	$(BIN)/python -m flame.telemetry.docs --schema > docs/telemetry.schema.json
 
 bench: $(READY)
 	$(BIN)/python bench/surrogate_scale.py

@@ -232,7 +232,7 @@ class AggRound:
     lag_s: float | None = None
     """Real: now - frontier (filled by the driver)."""
     phases: dict[str, float] | None = None
-    """Measured seconds since the last close, closed: wait, step (filled by the driver)."""
+    """Measured seconds since the last close, closed: wait, work (filled by the driver)."""
     kind: Literal["agg_round"] = "agg_round"
 
 

@@ -153,10 +153,15 @@ def test_lateness_beyond_the_grace_always_fails(good: RunPair, judge: Judge) -> 
     assert "beyond the grace" in judge(good).of("Lt").reason
 
 
-def test_faults_are_named_beside_the_lateness_they_may_explain(good: RunPair, judge: Judge) -> None:
+@pytest.mark.parametrize(("fault", "verdict"), [("respawn", "SKIP"), ("reconnected", "SKIP"), ("refused", "FAIL")])
+def test_lateness_with_a_fault_that_was_dealt_with_says_nothing_of_the_machine(
+    fault: str, verdict: str, good: RunPair, judge: Judge
+) -> None:
     Edit(good.real).set("lateness", late_s=0.9)
-    Edit(good.real).add(Fault("respawn", "w0", "killed"), cycle_is(3))
-    assert judge(good).of("Lt").reason.endswith("faults that were dealt with: respawn 1")
+    Edit(good.real).add(Fault(fault, "w0", "killed"), cycle_is(3))
+    result = judge(good).of("Lt")
+    assert result.verdict == verdict
+    assert result.reason.endswith(f"faults that were dealt with: {fault} 1")
 
 
 def test_one_late_update_among_a_few_is_no_finding(good: RunPair, judge: Judge) -> None:
