@@ -148,8 +148,7 @@ class Aggregator:
 
     def _on_peer_down(self, event: PeerDown) -> None:
         """An intrusion: the node is lost, its open row is given up. If it was still to join, it never will."""
-        if self.phase == GATHERING:
-            self.profiles.pop(event.node, None)
+        self.profiles.pop(event.node, None)
         row = self._leave(event.node) if self.phase == RUNNING else None
         self._intrude(f"lost `{event.node}`: {event.why}", [row.id] if row else [])
         joining = self.inbox.key((JOIN, event.node, 0))
@@ -359,11 +358,9 @@ class Aggregator:
             self._close_down("CONVERGED", why)
 
     def _close_down(self, verdict: str, reason: str) -> None:
-        """Take nothing more but the evaluations that are out."""
+        """Take nothing more but the evaluations that are out; the release that led here, or their last one, is the end."""
         self.phase, self._ending = CLOSING, (verdict, reason)
         self.inbox.keep_only(EVAL)
-        if not self.inbox.can_advance():
-            self._stop(*self._ending)
 
     def _stop(self, verdict: str, reason: str) -> None:
         self.phase = STOPPED

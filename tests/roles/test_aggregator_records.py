@@ -4,7 +4,9 @@ from typing import Any
 
 from flame.core.effects import Emit
 from flame.core.events import PeerDown
+from flame.core.progress import Progress
 from flame.core.time import SECOND
+from flame.policies.select import Random, SelectView
 from flame.roles.roster import FreeNodes
 from flame.roles.stuck import SHOWN, stuck_table
 from flame.telemetry.records import Accepted, AggRound, Contributor, Dispatch, Level, Selection
@@ -29,6 +31,18 @@ def test_a_selection_says_among_whom_it_was_made() -> None:
     assert (second.eligible, second.chosen, second.in_flight) == (3, ["t0", "t1"], 1)
     assert second.eligible_fp == fingerprint("t0", "t1", "t3")
     assert second.at.cycle == 1  # after the close
+
+
+def test_each_selection_is_a_draw_of_its_own_ordinal() -> None:
+    stage = Stage(condition(trainers=9, goal=1, concurrency=1, select="random", seed=4, delays={"values": [1]}))
+    free, steps = FreeNodes(), [stage.start(), *(stage.answer(number) for number in range(1, 8))]
+    for node in stage.condition.nodes:
+        free.add(node)
+    for ordinal, step in enumerate(steps):
+        (chosen,), _ = Random().choose(SelectView(free, Progress(), 4, ordinal), 1, None)
+        assert list(step.assigns) == [chosen]
+        free.remove(chosen)  # and back again at the close: the order of the ledger is part of the draw
+        free.add(chosen)
 
 
 def test_pending_are_the_accepted_that_wait_for_their_close() -> None:
