@@ -13,7 +13,7 @@ SHOWN = 20
 
 def stuck_table(aggregator: "Aggregator") -> str:
     """One line a trainer."""
-    cycle, nodes = aggregator.cycle, sorted(aggregator.condition.nodes)
+    cycle, nodes = aggregator.cycle, aggregator.condition.nodes
     head = f"  cycle {cycle.progress.cycle} ({cycle.progress}) has {len(cycle.accepted)} of {cycle.goal} accepts"
     lines = [f"  {node}: {_state(aggregator, node)}" for node in nodes[:SHOWN]]
     more = [f"  ... and {len(nodes) - SHOWN} more"] if len(nodes) > SHOWN else []

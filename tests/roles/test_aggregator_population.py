@@ -19,6 +19,12 @@ def test_nothing_is_dispatched_before_everybody_is_there() -> None:
         stage.step(Started())
 
 
+def test_not_all_who_are_missing_are_named() -> None:
+    stage = Stage(condition(trainers=8))
+    with pytest.raises(IllegalEvent, match=r"without t0, t1, t2, t3, t4$"):
+        stage.step(Started())
+
+
 def test_ready_comes_once() -> None:
     stage = Stage(condition())
     stage.start()
@@ -169,6 +175,7 @@ def test_a_sync_cohort_asks_for_one_more_when_it_loses_a_member() -> None:
     stage = Stage(condition(loop="sync", trainers=4, goal=2, concurrency=2, population={"leaves": {"t0": 0.5}}))
     assert set(stage.start().assigns) == {"t0", "t1"}
     assert set(stage.timer(0.5, FAULT, "t0").assigns) == {"t2"}
+    assert stage.machine.cycle.quota == 0
     stage.answer(2)
     assert len(stage.answer(3).records(AggRound)) == 1
 

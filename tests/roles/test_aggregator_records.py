@@ -58,7 +58,8 @@ def test_a_dispatch_and_its_answer_tell_the_same_interval() -> None:
     dispatched = {record.id: record for record in stage.start().records(Dispatch)}
     assert (dispatched[2].stamp_ns, dispatched[2].due_ns, dispatched[2].delay_ns, dispatched[2].in_flight) == (0, 2 * SECOND, 2 * SECOND, 2)
     assert dispatched[1].in_flight == 1
-    stage.answer(1)
+    (again,) = stage.answer(1).records(Dispatch)
+    assert (again.stamp_ns, again.due_ns, again.delay_ns) == (SECOND, 2 * SECOND, SECOND)
     stage.answer(3)
     (judged,) = stage.answer(2).records(Accepted)
     assert (judged.id, judged.trainer, judged.interval_ns, judged.staleness, judged.rate) == (2, "t1", (0, 2 * SECOND), 2, 1.0)
@@ -73,6 +74,10 @@ def test_a_close_lists_its_cohort_in_commit_order() -> None:
     (close,) = stage.answer(2).records(AggRound)
     assert close.cohort == [Contributor("t1", 2, 0, 2 * SECOND, 2, 1.0)]
     assert (close.in_flight, close.accepts, close.rejects, close.goal, close.concurrency) == (1, 3, 0, 1, 2)
+    for number in (4, 6):
+        stage.answer(number)
+    (later,) = stage.answer(5).records(AggRound)  # t1's of version 3, after t0's of 3 s and 4 s
+    assert later.cohort == [Contributor("t1", 5, 2 * SECOND, 4 * SECOND, 2, 1.0)]
 
 
 def run(level: Level) -> list[Heard]:

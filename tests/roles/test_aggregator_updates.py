@@ -203,6 +203,7 @@ class TestStalenessAndSlots:
     def test_exact_rejects_the_straggler_and_frees_its_node(self) -> None:
         stage, (judged,) = self.straggler("exact")
         assert (judged.accepted, judged.reason, judged.rate) == (False, "iteration 0 is not the current 1", None)
+        assert judged.interval_ns == (0, 2_500_000_000)
         assert (stage.machine.accepts, stage.machine.rejects) == (2, 1)
         assert "t2" in stage.machine.roster.free
         assert stage.machine.roster.in_flight == 2  # the cycle has dispatched what it may
