@@ -59,6 +59,11 @@ def test_k_is_clamped_to_1_and_c(goal: int, concurrency: int, sampled: int) -> N
     assert (cycle.goal, cycle.concurrency, cycle.quota) == (sampled, concurrency, 4)
 
 
+def test_k_and_c_are_nothing_before_the_first_cycle() -> None:
+    cycle = Cycle(1)
+    assert (cycle.goal, cycle.concurrency, cycle.quota, cycle.accepted, cycle.pool) == (0, 0, None, [], [])
+
+
 @pytest.mark.parametrize(("accepts", "full"), [(0, False), (1, False), (2, True), (3, True)])
 def test_it_is_full_at_k_accepts(accepts: int, full: bool) -> None:
     assert cycle_of(2, *(upload(number) for number in range(accepts))).full is full

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from flame.core.profile import Profile
 from flame.core.progress import Progress
@@ -83,6 +83,25 @@ def test_only_what_was_taken_can_be_closed() -> None:
         roster.close([row.id])
 
 
+def test_who_leaves_with_a_taken_row_holds_its_slot_to_the_close_and_is_not_free_then() -> None:
+    roster = roster_of("t0")
+    row = roster.dispatch("t0", 0, Progress(), "full")
+    roster.take(row.id)
+    assert roster.leave("t0") is None
+    assert (roster.in_flight, roster.members["t0"].row) == (1, row)
+    roster.close([row.id])
+    assert (roster.in_flight, roster.members["t0"].row, list(roster.free)) == (0, None, [])
+
+
+def test_who_leaves_with_an_open_row_takes_it_along() -> None:
+    roster = roster_of("t0")
+    row = roster.dispatch("t0", 0, Progress(), "full")
+    assert roster.leave("t0") is row
+    assert (roster.in_flight, roster.members["t0"].row, list(roster.free)) == (0, None, [])
+    assert roster.leave("t0") is None
+    assert roster.leave("t9") is None
+
+
 def test_equal_histories_show_as_equal_and_others_do_not() -> None:
     def history(*verbs: tuple[str, str]) -> bytes:
         roster = roster_of("t0", "t1")
@@ -104,6 +123,7 @@ def test_equal_histories_show_as_equal_and_others_do_not() -> None:
     ]  # fmt: skip
     assert [history(*verbs) for verbs in histories] == [history(*verbs) for verbs in histories]
     assert len({history(*verbs) for verbs in histories}) == len(histories)
+    assert len({roster_of(*nodes).ledger for nodes in ([], ["t0"], ["t1"], ["t0", "t1"], ["t1", "t0"])}) == 5
 
 
 class TestFreeNodes:
@@ -190,6 +210,21 @@ class RosterMachine(RuleBasedStateMachine):
 
     def free(self) -> set[str]:
         return self.there - self.working()
+
+    @initialize()
+    def some_are_there(self) -> None:
+        for node in NODES[:4]:
+            self.join(node)
+
+    @precondition(lambda self: self.free())
+    @rule(data=st.data(), version=st.integers(0, 1), data_id=st.integers(0, 1))
+    def dispatch_free(self, data: st.DataObject, version: int, data_id: int) -> None:
+        self.dispatch(data.draw(st.sampled_from(sorted(self.free()))), version, data_id)
+
+    @precondition(lambda self: self.working())
+    @rule(data=st.data())
+    def leave_at_work(self, data: st.DataObject) -> None:
+        self.leave(data.draw(st.sampled_from(sorted(self.working()))))
 
     @rule(node=st.sampled_from(NODES))
     def join(self, node: str) -> None:
