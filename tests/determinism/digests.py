@@ -76,7 +76,7 @@ def sequence(run: Path) -> tuple[list[Any], list[str]]:
         for step in read(path)[1]:
             if step["node"] == AGGREGATOR:
                 released += step["released"]
-                records = (effect["record"] for effect in step["effects"] if effect["kind"] == "emit")
+                records = (effect["record"] for effect in step["effects"] or () if effect["kind"] == "emit")
                 models += [record["model"] for record in records if record["kind"] == "agg_round"]
     return released, models
 

@@ -108,11 +108,11 @@ class TestStuckTable:
         stage.answer(1)
         assert stuck_table(stage.machine).splitlines() == [
             "  cycle 0 (round 0, bin 0, iteration 0, version 0) has 1 of 2 accepts",
-            "  t0: update 1 is taken, and waits for the close",
             "  t1: is gone",
+            "  t4: has not joined",
+            "  t0: update 1 is taken, and waits for the close",
             "  t2: assign 3 is open, due 00:00:03.500",
             "  t3: is free, and was not chosen",
-            "  t4: has not joined",
         ]
 
     def test_what_does_not_fit_is_counted(self) -> None:

@@ -62,6 +62,9 @@ class Broken:
     def run(self, task: Task) -> Result:
         raise MemoryError("full")
 
+    def counts(self) -> dict[str, int]:
+        return {}
+
 
 class Environment:
     """A learner that fails with what it read when it was made."""
@@ -71,6 +74,9 @@ class Environment:
 
     def run(self, task: Task) -> Result:
         raise KeyError(self.value)
+
+    def counts(self) -> dict[str, int]:
+        return {"made": 1}
 
 
 class TestAttempt:

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from flame.config import Condition, World
+from flame.core.machine import IllegalEvent
 from flame.core.tasks import Gradient, GradientResult, Result, Task
 from flame.learn.learner import build
 from flame.runtime.compute import Finished, Inline, Ticket
@@ -128,6 +129,34 @@ def test_an_event_that_cannot_follow_is_a_difference(tmp_path: Path) -> None:
     assert "got Started" in differences(folder)["aggregator"]
 
 
+def test_an_event_that_was_illegal_then_is_illegal_now(tmp_path: Path) -> None:
+    """The step at which a run stopped is in its journal, without effects, and it is the last one."""
+    of = condition("async", **SMALL)
+    wrong = GradientResult(numbers(1.0), 1.0, 1.0, 8, 1, 1)
+    with pytest.raises(IllegalEvent, match="got update"):
+        simulate(tmp_path, of, executor=Wrong(of, wrong))
+    assert differences(tmp_path) == {}
+    rewrite(journal(tmp_path), lambda recorded: recorded.append(recorded[0]))
+    assert "got update" in differences(tmp_path)["aggregator"]
+
+
+def test_an_event_that_was_illegal_then_and_is_legal_now_is_a_difference(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    rewrite(journal(folder), lambda recorded: recorded[0].update(effects=None))
+    assert "the event is legal now, and was illegal then" in differences(folder)["aggregator"]
+
+
+def test_an_event_that_was_legal_and_did_nothing_and_is_illegal_now_is_a_difference(tmp_path: Path) -> None:
+    def stranger(recorded: list[dict[str, Any]]) -> None:
+        step = recorded[0]
+        assert (step["event"]["kind"], step["effects"]) == ("peer_up", [])
+        step["event"]["node"] = "t9"
+
+    folder = run(tmp_path)
+    rewrite(journal(folder), stranger)
+    assert "`t9` isn't one of the 6 trainers" in differences(folder)["aggregator"]
+
+
 def test_after_a_difference_the_rest_of_the_file_is_not_judged(tmp_path: Path) -> None:
     folder = run(tmp_path)
     rewrite(journal(folder), lambda recorded: recorded[0].update(released=[[0, 0, "", 0]]))
@@ -189,6 +218,17 @@ class NotFinite(Inline):
             if not self.left
             else super().submit(task)
         )
+
+
+class Wrong(Inline):
+    """An executor that answers every gradient with one result."""
+
+    def __init__(self, of: Condition, result: GradientResult) -> None:
+        super().__init__(build(of))
+        self.result = result
+
+    def submit(self, task: Task) -> Ticket:
+        return Done(self.result) if isinstance(task, Gradient) else super().submit(task)
 
 
 class Done:

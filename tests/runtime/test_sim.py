@@ -51,9 +51,9 @@ class Steps(Blank):
     def __init__(self) -> None:
         self.steps: list[tuple[str, int, Event, list[TimerKey], list[Effect]]] = []
 
-    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect]) -> None:
+    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect] | None) -> None:
         super().append(node, now, event, released, effects)
-        self.steps.append((node, now, event, list(released), list(effects)))
+        self.steps.append((node, now, event, list(released), list(effects or [])))
 
 
 class Answering(Inline):
@@ -110,6 +110,17 @@ def test_the_clock_never_goes_back_and_jumps_to_what_is_due() -> None:
     assert all(now == stamp for now, stamp in updates)
 
 
+def test_in_arrival_order_a_stamp_is_the_instant_of_the_arrival() -> None:
+    """Nothing is late in a simulation, so with delays that don't tie both orders release the same."""
+    plain = {"delays": {"values": [1.0, 1.3, 0.7]}, "stop": {"cycles": 9}}
+    _, arrival, _ = simulated(condition(commit_order="arrival", pacing="relative", **plain))
+    _, stamped, _ = simulated(condition(**plain))
+    released = [(key, now) for _, now, _, keys, _ in arrival.steps for key in keys]
+    assert all(key[0] == now for key, now in released)
+    assert [key for key, _ in released] == [key for *_, keys, _ in stamped.steps for key in keys]
+    assert len(released) > 15
+
+
 def test_work_that_is_due_beyond_the_stop_is_never_asked_for() -> None:
     executor = Inline(build(SMALL))
     waited: list[Task] = []
@@ -140,7 +151,9 @@ class TestCrash:
     def test_an_illegal_event_is_located(self) -> None:
         """A delta of the wrong length: raised with the machine, the step and the virtual time."""
         wrong = GradientResult(numbers(1, 2, 3), 1.0, 1.0, 8, 1, 1)
-        with pytest.raises(IllegalEvent, match=r"^aggregator \(running.*update 1 of `t0`.*\n  step 8 at 1\.000 s virtual$"):
+        with pytest.raises(
+            IllegalEvent, match=r"^aggregator \(running.*update 1 of `t0`.*\n  step 8 at 00:00:01\.000 virtual\nhint: .*--until 8"
+        ):
             simulated(SMALL, Answering(SMALL, gradient=Finished(wrong, None, 0.0)))
 
 
