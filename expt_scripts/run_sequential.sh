@@ -8,5 +8,5 @@ python="${FLAME_PYTHON:-$root/.venv/bin/python}"
 if [ ! -x "$python" ]; then
   make -C "$root" setup >&2
 fi
-cd "$root"
+
 exec "$python" -m flame.launch.cli run "$@"

@@ -1,6 +1,6 @@
 """One condition, run simulated and for real, compared cycle by cycle.
 
-    python examples/toy/pair.py
+python examples/toy/pair.py
 """
 
 import flame

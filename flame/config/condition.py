@@ -209,7 +209,16 @@ class Condition(Frozen):
             raise ValueError("`commit` is an empty list: no cycle would ever commit; give one, such as `commit: [agg_goal]`")
         if self.task == "text" and self.data is None:
             raise ValueError("`task: text` needs `data`, the name of a prepared data set; give one, such as `data: r8`")
+        if self.commit_order == "arrival" and self.eval.blocks:
+            raise ValueError(
+                "`eval.blocks` holds dispatches back in stamps, and in arrival order stamps are measured; set `eval.blocks: false`"
+            )
+        if self.limits.max_rejects is not None and self.limits.max_rejects < k:
+            raise ValueError(
+                f"`limits.max_rejects` is {self.limits.max_rejects}, and a cycle takes K = {k} releases to close; give at least {k}"
+            )
         self._check_population()
+        self._check_order_of_population()
         return self
 
     def _check_population(self) -> None:
@@ -219,6 +228,14 @@ class Condition(Frozen):
             for node in sorted(named.difference(nodes)):
                 raise ValueError(
                     f"`population` names `{node}`, which is none of the {len(nodes)} trainers; give one of {nodes[0]} .. {nodes[-1]}"
+                )
+
+    def _check_order_of_population(self) -> None:
+        joins, leaves = self.population.joins, self.population.leaves
+        for node in sorted(joins.keys() & leaves.keys()):
+            if leaves[node] <= joins[node]:
+                raise ValueError(
+                    f"`population` lets `{node}` leave at {leaves[node]:g} s and join at {joins[node]:g} s; let it join before it leaves"
                 )
 
     @cached_property

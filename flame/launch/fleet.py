@@ -8,17 +8,16 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from time import monotonic, sleep
 from typing import Any
 
 from flame.core.messages import AGGREGATOR
-from flame.launch.processes import Spec, aggregator_main, worker_main
+from flame.launch.processes import Spec, aggregator_main, incarnation_of, worker_main
+from flame.runtime.compute import fork_server
 from flame.runtime.control import Founded
 
-PRELOAD = ["torch", "numpy", "flame.launch.processes", "flame.learn.toy"]
 GRACE_S = 3.0
 FOUND_WAIT_S = 60.0
 """How long the first child may take to exist: the fork server loads torch before it."""
@@ -26,7 +25,7 @@ FOUND_WAIT_S = 60.0
 
 @dataclass(slots=True)
 class Child:
-    """One process. respawns: how often it was started again."""
+    """One process. respawns: how often it was started again. buried: its death has been dealt with."""
 
     name: str
     nodes: list[str]
@@ -34,6 +33,12 @@ class Child:
     pipe: Connection
     respawns: int = 0
     ready: bool = False
+    buried: bool = False
+
+    @property
+    def incarnation(self) -> str:
+        """What a worker of this life calls itself."""
+        return incarnation_of(self.name, self.respawns)
 
     def tell(self, order: Any) -> None:
         """Send an order; a dead child doesn't hear it."""
@@ -60,8 +65,7 @@ class Fleet:
     """The aggregator and the workers of one run."""
 
     def __init__(self, spec: Spec) -> None:
-        self._context = get_context("forkserver")
-        self._context.set_forkserver_preload([*PRELOAD, *(["transformers"] if spec.condition.task == "text" else [])])
+        self._context = fork_server()
         self._spec = spec
         self.children: dict[str, Child] = {}
 

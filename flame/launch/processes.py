@@ -21,15 +21,16 @@ from flame.config.world import World
 from flame.core.messages import AGGREGATOR
 from flame.core.profile import Profile
 from flame.core.time import in_seconds, seconds
-from flame.learn.learner import build
+from flame.learn.learner import Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.books import open_books, presence, verdict_of, write_verdict
+from flame.runtime.books import Books, open_books, presence, verdict_of, write_verdict
 from flame.runtime.compute import Beside
 from flame.runtime.control import Crashed, Finish, Founded, Orphaned
 from flame.runtime.mqtt import MqttTransport
 from flame.runtime.real import Driver
 from flame.runtime.sides import AggregatorSide, WorkerSide
+from flame.telemetry.records import StepTiming
 
 LAST_SECONDS = 5.0
 """How long a child without a launcher may take to end in order."""
@@ -42,7 +43,8 @@ FINISH_WAIT = 30.0
 class Spec:
     """What a child needs to know. run: its directory. group: the process group to join, 0 to found it.
 
-    code: digest of the library as the launcher has it; its children are forked from the same.
+    code: digest of the library as the launcher has it; its children are forked from the same. environment: the
+    launcher's, since a fork server keeps that of its own start.
     """
 
     run: Path
@@ -52,6 +54,7 @@ class Spec:
     port: int
     group: int
     code: str
+    environment: dict[str, str]
 
 
 def aggregator_main(spec: Spec, pipe: Connection) -> None:
@@ -67,6 +70,7 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
         compute = Beside(learner, child.mailbox.put)
         driver = Driver({AGGREGATOR: aggregator}, side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition))
         stop = driver.run()
+        _count(books, AGGREGATOR, driver, learner)
         books.close()
         write_verdict(spec.run, verdict_of(aggregator, stop.verdict, stop.reason, in_seconds(driver.now)))
         child.wait_for_finish()
@@ -74,10 +78,15 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
         transport.close()
 
 
+def incarnation_of(worker: str, respawn: int) -> str:
+    """The name of one life of a worker."""
+    return f"{worker}.{respawn}"
+
+
 def worker_main(spec: Spec, name: str, respawn: int, nodes: list[str], pipe: Connection) -> None:
     """A worker's process: it hosts the trainers `nodes`."""
     with _Child(spec, name, pipe) as child:
-        condition, incarnation = spec.condition, f"{name}.{respawn}"
+        condition, incarnation = spec.condition, incarnation_of(name, respawn)
         learner = build(condition, prefix_cache=spec.world.prefix_cache)
         facts = learner.facts
         books = open_books(spec.run, name, str(respawn), condition, spec.world, facts, nodes)
@@ -86,11 +95,19 @@ def worker_main(spec: Spec, name: str, respawn: int, nodes: list[str], pipe: Con
         transport = _transport(spec, name, incarnation, nodes, child.mailbox, listens=False)
         compute = Beside(learner, child.mailbox.put)
         trainers = {node: Trainer(condition, devices[node], spec.world.level) for node in nodes}
-        stop = Driver(dict(trainers), side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition)).run()
+        driver = Driver(dict(trainers), side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition))
+        stop = driver.run()
+        _count(books, nodes[0], driver, learner)
         books.close()
         transport.close()
         if stop.verdict == "CRASH":
             child.report(Crashed(name, stop.reason))
+
+
+def _count(books: Books, node: str, driver: Driver, learner: Learner) -> None:
+    """Stop computing, and say what the optimisations did."""
+    driver.compute.close()
+    books.sink.write(node, driver.now, None, StepTiming("loop", in_seconds(driver.now), learner.counts()))
 
 
 def _heartbeat(condition: Condition) -> int:
@@ -112,6 +129,8 @@ class _Child:
         self._spec, self._name, self._pipe = spec, name, pipe
 
     def __enter__(self) -> "_Child":
+        os.environ.clear()
+        os.environ.update(self._spec.environment)
         os.setpgid(0, self._spec.group)
         if self._spec.group == 0:
             self.report(Founded())

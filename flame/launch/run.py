@@ -1,31 +1,43 @@
 """One run, from its condition to its directory: the same steps for both worlds, and the two ends that differ.
 
-`flame.run(condition, "sim")` needs no broker. A run directory exists only for what has started.
+`flame.run(condition, "sim")` needs no broker. A run directory exists only for what has been started; it says how
+that ended, whatever happened.
 """
 
 import gc
 import os
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
+from traceback import format_exception
 from typing import Any
+
+import orjson
 
 from flame.config.condition import Condition
 from flame.config.devices import profiles
 from flame.config.world import World
 from flame.core.events import StopAsked
+from flame.core.time import in_seconds
+from flame.launch.fleet import Fleet
+from flame.launch.processes import Spec
 from flame.launch.signals import told
 from flame.launch.ui import Quiet, Ui
+from flame.launch.watch import Seen, Watch
 from flame.learn.learner import Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.books import Verdict, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
+from flame.runtime.books import Books, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
+from flame.runtime.broker import BrokerError, open_broker
 from flame.runtime.compute import Executor, Inline, Pool
 from flame.runtime.meter import Meter
 from flame.runtime.sim import Simulation
-from flame.telemetry.records import AggEval, AggRound, StepTiming
+from flame.telemetry.reader import Telemetry, compact
+from flame.telemetry.records import AggEval, AggRound, Record, StepTiming
+from flame.telemetry.rundir import Verdict
 
 
 @dataclass(frozen=True)
@@ -37,15 +49,13 @@ class Run:
     reason: str
     cycles: int
     commits: int
-    accepts: int
+    accepts: int | None
     wall_s: float
     virtual_s: float
     sim_rate: float | None
 
     @cached_property
     def _telemetry(self) -> Any:
-        from flame.telemetry.reader import Telemetry
-
         return Telemetry(self.path / "telemetry")
 
     def frame(self, kind: str) -> Any:
@@ -68,6 +78,8 @@ def run(
     path = make_directory(Path(runs), run_set, condition, world)
     ui.started(path.name, world.kind)
     verdict = _simulate(path, condition, world, learner, ui) if world.kind == "sim" else _run_for_real(path, condition, world, ui)
+    if verdict.verdict != "CRASH":
+        compact(path)
     ui.ended(verdict.verdict, verdict.reason)
     return Run(path, *(getattr(verdict, name) for name in Verdict.__dataclass_fields__))
 
@@ -91,34 +103,42 @@ def make_directory(runs: Path, run_set: str, condition: Condition, world: World)
 
 
 def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui) -> Verdict:
-    facts, devices = learner.facts, profiles(condition)
-    books = open_books(path, "sim", "1", condition, world, facts, ["aggregator", *condition.nodes])
-    executor: Executor = Pool(partial(build, condition, prefix_cache=world.prefix_cache), world.pool) if world.pool else Inline(learner)
-    aggregator = Aggregator(condition, facts.init, facts.bins, world.level)
-    trainers = {node: Trainer(condition, profile, world.level) for node, profile in devices.items()}
-    watcher = _Watcher(ui, condition.stop.wall_s)
-    simulation = Simulation(
-        aggregator, trainers, executor, books.journal, books.sink, watcher=watcher, wire_roundtrip=world.wire == "roundtrip"
-    )
+    books = open_books(path, "sim", "1", condition, world, learner.facts, ["aggregator", *condition.nodes])
     gc.freeze()
     try:
-        with told(watcher.asked):
-            outcome = simulation.run()
-        verdict = verdict_of(aggregator, outcome.verdict, outcome.reason, outcome.wall_s)
-        books.sink.write("aggregator", 0, None, StepTiming("join", outcome.joined_s))
-        books.sink.write("aggregator", outcome.now, None, StepTiming("loop", outcome.wall_s, executor.counts()))
-        resources = watcher.meter.report()
-        if resources is not None:
-            books.sink.write("aggregator", outcome.now, None, resources)
-    except Exception as error:  # the run is over, its directory must say why
-        write_verdict(path, Verdict("CRASH", f"{type(error).__name__}: {error}"))
-        raise
+        verdict = _simulated(books, condition, world, learner, ui)
+    except Exception as error:  # the run is over, and its directory must say why
+        (path / "logs").mkdir(exist_ok=True)
+        (path / "logs" / "sim.log").write_text("".join(format_exception(error)))
+        verdict = Verdict("CRASH", f"{type(error).__name__}: {error}")
     finally:
         gc.unfreeze()
-        executor.close()
         books.close()
     write_verdict(path, verdict)
     return verdict
+
+
+def _simulated(books: Books, condition: Condition, world: World, learner: Learner, ui: Ui) -> Verdict:
+    facts, level, watcher = learner.facts, world.level, _Watcher(ui, condition.stop.wall_s)
+    aggregator = Aggregator(condition, facts.init, facts.bins, level)
+    trainers = {node: Trainer(condition, profile, level) for node, profile in profiles(condition).items()}
+    with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
+        roundtrip = world.wire == "roundtrip"
+        simulation = Simulation(aggregator, trainers, executor, books.journal, books.sink, watcher=watcher, wire_roundtrip=roundtrip)
+        outcome = simulation.run()
+        counts = executor.counts()
+    records: list[Record | None] = [
+        StepTiming("join", outcome.joined_s),
+        StepTiming("loop", outcome.wall_s, counts),
+        watcher.meter.report(),
+    ]
+    for record in [each for each in records if each is not None]:
+        books.sink.write("aggregator", outcome.now, None, record)
+    return verdict_of(aggregator, outcome.verdict, outcome.reason, outcome.wall_s)
+
+
+def _executor(condition: Condition, world: World, learner: Learner) -> Executor:
+    return Pool(partial(build, condition, prefix_cache=world.prefix_cache), world.pool) if world.pool else Inline(learner)
 
 
 class _Watcher:
@@ -137,7 +157,8 @@ class _Watcher:
             return
         at = record.at
         self.meter.sample()
-        self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight)
+        version = at.model_version + record.committed
+        self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, version, record.in_flight)
 
     def asked(self, signal: str) -> None:
         """A signal came."""
@@ -155,33 +176,29 @@ class _Watcher:
 
 
 def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui) -> Verdict:
-    from flame.launch.fleet import Fleet
-    from flame.launch.processes import Spec
-    from flame.launch.watch import Watch
-    from flame.runtime.broker import open_broker
-
-    broker = open_broker(world.broker, path / "broker", condition.limits, None)
     fleet: Fleet | None = None
+    broker = open_broker(world.broker, path / "broker", condition.limits, group=0)
     try:
         broker.start(condition.limits.ready_wait_s)
-        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest()))
+        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ)))
         fleet.start()
         write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
-        verdict, reason = Watch(fleet, broker, path, condition.limits.respawns, condition.stop.wall_s, ui).until_end()
+        seen = Watch(fleet, broker, path, condition, ui).until_end()
+    except BrokerError as error:
+        seen = Seen("CRASH", str(error), None)
     finally:
         if fleet is not None:
             fleet.tear_down()
         broker.stop()
-    return _read_verdict(path, verdict, reason)
+    return _verdict(path, seen)
 
 
-def _read_verdict(path: Path, verdict: str, reason: str) -> Verdict:
+def _verdict(path: Path, seen: Seen) -> Verdict:
     """What the aggregator wrote; if it couldn't, what was seen from outside."""
-    import orjson
-
-    file = path / "verdict.json"
+    file, last = path / "verdict.json", seen.last
     if file.exists():
         return Verdict(**orjson.loads(file.read_bytes()))
-    seen = Verdict(verdict, reason)
-    write_verdict(path, seen)
-    return seen
+    until = in_seconds(last.now) if last else 0.0
+    verdict = Verdict(seen.verdict, seen.reason, last.cycle if last else 0, last.version if last else 0, None, until, until)
+    write_verdict(path, verdict)
+    return verdict

@@ -1,65 +1,100 @@
 """Watching a real run: reports of the children, deaths, the broker, signals, the wall ceiling.
 
-worker dies before it was ever ready   the run ends as CRASH, with the tail of its log
-worker dies later                      it is started again, at most `respawns` times; then its nodes are lost
-aggregator dies                        CRASH, with the tail of its log
-broker dies                            it is started again on the same port, at most `respawns` times
-Ctrl-C, TERM                           the aggregator is asked to stop; a second one ends the wait
-wall ceiling                           the same, with its own verdict
+    worker dies before it was ever ready   the run ends as CRASH, with the tail of its log
+    worker dies later                      it is started again, at most `respawns` times; then its nodes are lost
+    aggregator dies, or isn't heard        CRASH, with the tail of its log
+    broker dies                            it is started again on the same port, at most `respawns` times; one that
+                                           isn't ours may be away for `ready_wait_s`
+    Ctrl-C, TERM, the wall ceiling, CRASH  the aggregator is asked to end the run, and gets END_WAIT_S for it;
+                                           a second signal ends the wait
+
+Everything is done in one loop. A signal's handler only notes that it came.
 """
 
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from flame.config.condition import Condition
 from flame.core.messages import AGGREGATOR
 from flame.core.time import in_seconds
 from flame.launch.fleet import Child, Fleet
 from flame.launch.signals import told
 from flame.launch.ui import Ui
-from flame.runtime.broker import Broker
-from flame.runtime.control import AskStop, Closed, Crashed, Ended, Finish, Ready, Scored, Silent, WorkerLost, WorkerRestarted
+from flame.runtime.broker import Broker, BrokerError
+from flame.runtime.control import Alive, AskStop, Closed, Crashed, Ended, Finish, Ready, Scored, Silent, WorkerLost, WorkerRestarted
 
 POLL_S = 0.5
+BROKER_CHECK_S = 1.0
 END_WAIT_S = 10.0
+GRACES_OF_AGGREGATOR = 4
+"""The aggregator may be busy with a large sum for longer than a worker may be silent."""
+
 LOG_TAIL_BYTES = 2000
 
 
+@dataclass(slots=True)
+class Seen:
+    """How a run ended, as seen from outside. last: the newest close that was reported."""
+
+    verdict: str
+    reason: str
+    last: Closed | None
+
+
 class Watch:
-    """One run under observation. wall_s: its ceiling."""
+    """One run under observation."""
 
-    def __init__(self, fleet: Fleet, broker: Broker, run: Path, respawns: int, wall_s: float | None, ui: Ui) -> None:
+    def __init__(self, fleet: Fleet, broker: Broker, run: Path, condition: Condition, ui: Ui) -> None:
         self._fleet, self._broker, self._run, self._ui = fleet, broker, run, ui
-        self._respawns, self._broker_restarts = respawns, 0
-        self._ceiling = monotonic() + wall_s if wall_s is not None else None
+        self._limits = condition.limits
+        self._ceiling = monotonic() + condition.stop.wall_s if condition.stop.wall_s is not None else None
+        self._signals: list[str] = []
         self._ended: Ended | None = None
-        self._crash: str | None = None
-        self._interrupts = 0
-        self._started = monotonic()
+        self._asked: tuple[str, str, float] | None = None
+        self._beyond_asking: str | None = None
+        self._last: Closed | None = None
+        self._heard: float | None = None
+        self._broker_restarts, self._broker_checked = 0, monotonic()
+        self._broker_lost: float | None = None
 
-    def until_end(self) -> tuple[str, str]:
-        """Watch to the end, and see everybody out. The verdict and its reason."""
-        with told(self._asked):
-            while self._ended is None and self._crash is None and self._interrupts < 2:
+    def until_end(self) -> Seen:
+        """Watch to the end, and see everybody out."""
+        with told(self._signals.append):
+            while not self._over():
                 self._look()
         if self._ended is not None:
             self._see_out()
-            return self._ended.verdict, self._ended.reason
-        return ("CRASH", self._crash) if self._crash else ("INTERRUPTED", "interrupted twice")
+            return Seen(self._ended.verdict, self._ended.reason, self._last)
+        verdict, reason = ("CRASH", self._beyond_asking) if self._beyond_asking else self._asked[:2] if self._asked else ("CRASH", "")
+        return Seen(verdict, reason, self._last)
+
+    def _over(self) -> bool:
+        waited_enough = self._asked is not None and (monotonic() > self._asked[2] or len(self._signals) > 1)
+        return self._ended is not None or self._beyond_asking is not None or waited_enough
+
+    def _ask(self, verdict: str, why: str) -> None:
+        """Let the aggregator end the run; the first reason is the one that counts."""
+        if self._asked is None:
+            self._asked = (verdict, why, monotonic() + END_WAIT_S)
+            self._aggregator.tell(AskStop(why, verdict))
 
     # ---- one look
 
     def _look(self) -> None:
-        children = list(self._fleet.children.values())
-        pipes = {child.pipe: child for child in children if child.process.is_alive() or _readable(child.pipe)}
-        sentinels = {child.process.sentinel: child for child in children}
+        watched = [child for child in self._fleet.children.values() if not child.buried]
+        pipes, sentinels = {child.pipe: child for child in watched}, [child.process.sentinel for child in watched]
         for ready in wait([*pipes, *sentinels], POLL_S):
             if isinstance(ready, Connection):
                 self._read(pipes[ready])
-        for child in children:
-            if not child.process.is_alive() and self._ended is None and self._crash is None:
+        for child in watched:
+            if not child.process.is_alive() and not self._over():
                 self._died(child)
+        if self._signals and self._asked is None:
+            self._ask("INTERRUPTED", self._signals[0])
+        self._check_aggregator()
         self._check_broker()
         self._check_ceiling()
 
@@ -71,55 +106,87 @@ class Watch:
             return
 
     def _report(self, child: Child, report: Any) -> None:
+        if child.name == AGGREGATOR:
+            self._heard = monotonic()
         match report:
             case Ready():
                 child.ready = True
             case Closed(now, cycle, round, data_id, iteration, version, in_flight):
+                self._last = report
                 self._ui.closed(now, in_seconds(now), cycle, round, data_id, iteration, version, in_flight)
             case Scored(accuracy, loss):
                 self._ui.scored(accuracy, loss)
-            case Silent(worker, why):
+            case Silent(worker, incarnation, why) if incarnation in (None, self._fleet.children[worker].incarnation):
                 self._ui.noted(f"`{worker}` is silent ({why}); it is killed and started again")
                 self._fleet.kill(worker)
+            case Crashed(name, error) if name == AGGREGATOR:
+                self._beyond_asking = f"{name}: {error}"
             case Crashed(name, error):
-                self._crash = f"{name}: {error}"
+                self._ask("CRASH", f"{name}: {error}")
             case Ended():
                 self._ended = report
+            case Alive():
+                pass
 
     def _died(self, child: Child) -> None:
-        self._read(child)
-        if self._ended is not None or self._crash is not None:
+        """Bury it, once what it and the aggregator still had to say is read."""
+        for speaker in (child, self._aggregator):
+            self._read(speaker)
+        if self._over():
             return
+        child.buried = True
         how = f"`{child.name}` ended with exit code {child.process.exitcode}"
-        if child.name == AGGREGATOR or not (child.ready or child.respawns):
-            self._crash = f"{how}\n{log_tail(self._run, child.name)}"
-        elif child.respawns < self._respawns:
-            self._ui.noted(f"{how}; started again ({child.respawns + 1} of {self._respawns})")
+        if child.name == AGGREGATOR:
+            self._beyond_asking = f"{how}\n{log_tail(self._run, child.name)}"
+        elif not (child.ready or child.respawns):
+            self._ask("CRASH", f"{how}\n{log_tail(self._run, child.name)}")
+        elif child.respawns < self._limits.respawns:
+            self._ui.noted(f"{how}; started again ({child.respawns + 1} of {self._limits.respawns})")
             self._aggregator.tell(WorkerRestarted(child.name, how))
             self._fleet.restart(child)
-        elif child.nodes:
-            self._ui.noted(f"{how}; its {self._respawns} respawns are spent, its trainers are lost")
+        else:
+            self._ui.noted(f"{how}; its {self._limits.respawns} respawns are spent, its trainers are lost")
             self._aggregator.tell(WorkerLost(child.name, child.nodes, f"{how}; its respawns are spent"))
-            child.nodes = []
 
     @property
     def _aggregator(self) -> Child:
         return self._fleet.children[AGGREGATOR]
 
+    def _check_aggregator(self) -> None:
+        bound = GRACES_OF_AGGREGATOR * self._limits.grace_s
+        if self._heard is not None and monotonic() - self._heard > bound and not self._over():
+            self._beyond_asking = f"the aggregator has said nothing for {bound:.0f} s\n{log_tail(self._run, AGGREGATOR)}"
+
     def _check_broker(self) -> None:
-        if self._broker.alive() or self._ended is not None or self._crash is not None:
+        now = monotonic()
+        if now - self._broker_checked < BROKER_CHECK_S or self._over():
             return
-        if self._broker_restarts >= self._respawns:
-            self._crash = f"the broker at {self._broker.host}:{self._broker.port} died {self._broker_restarts + 1} times"
+        self._broker_checked = now
+        if self._broker.alive():
+            self._broker_lost = None
+        elif self._broker_restarts >= self._limits.respawns:
+            self._ask("CRASH", f"the broker at {self._broker.host}:{self._broker.port} died {self._broker_restarts + 1} times")
+        else:
+            self._revive_broker(now)
+
+    def _revive_broker(self, now: float) -> None:
+        try:
+            self._broker.restart()
+        except BrokerError as error:
+            if self._broker_lost is None:
+                self._broker_lost = now
+                self._ui.noted(f"the broker at {self._broker.host}:{self._broker.port} doesn't answer")
+            elif now - self._broker_lost > self._limits.ready_wait_s:
+                self._ask("CRASH", str(error))
             return
         self._broker_restarts += 1
-        self._ui.noted(f"the broker has died; started again on port {self._broker.port} ({self._broker_restarts} of {self._respawns})")
-        self._broker.restart()
+        self._ui.noted(
+            f"the broker has died; started again on port {self._broker.port} ({self._broker_restarts} of {self._limits.respawns})"
+        )
 
     def _check_ceiling(self) -> None:
         if self._ceiling is not None and monotonic() > self._ceiling:
-            self._ceiling = None
-            self._aggregator.tell(AskStop("the ceiling of wall time was reached", "WALL_CEILING"))
+            self._ask("WALL_CEILING", "the ceiling of wall time was reached")
 
     # ---- the end
 
@@ -129,17 +196,6 @@ class Watch:
         self._fleet.join(workers, END_WAIT_S)
         self._aggregator.tell(Finish())
         self._fleet.join([AGGREGATOR], END_WAIT_S)
-
-    def _asked(self, signal: str) -> None:
-        self._interrupts += 1
-        self._aggregator.tell(AskStop(signal, "INTERRUPTED"))
-
-
-def _readable(pipe: Connection) -> bool:
-    try:
-        return pipe.poll()
-    except OSError:
-        return False
 
 
 def log_tail(run: Path, name: str) -> str:

@@ -18,6 +18,8 @@ Rules (time-and-order.md, section 1):
 from heapq import heappop, heappush
 from typing import Any, Literal
 
+from flame.core.events import TimerKey
+
 STOP, FAULT, JOIN, EVAL, TIMER, UPDATE = range(6)
 """Ranks: what comes first among rows of one stamp."""
 
@@ -30,8 +32,8 @@ OWN = ""
 Handle = tuple[int, str, int]
 """(rank, node, id): names a row, whatever its stamp."""
 
-Key = tuple[int, int, str, int]
-"""(stamp, rank, node, id): orders the rows."""
+Key = TimerKey
+"""(stamp, rank, node, id): orders the rows, and names a stamped timer."""
 
 
 class Inbox:

@@ -12,12 +12,18 @@ SHOWN = 20
 
 
 def stuck_table(aggregator: "Aggregator") -> str:
-    """One line a trainer."""
-    cycle, nodes = aggregator.cycle, aggregator.condition.nodes
+    """One line a trainer; who is missing stands first."""
+    cycle = aggregator.cycle
+    nodes = sorted(aggregator.condition.nodes, key=lambda node: (_weight(aggregator, node), node))
     head = f"  cycle {cycle.progress.cycle} ({cycle.progress}) has {len(cycle.accepted)} of {cycle.goal} accepts"
     lines = [f"  {node}: {_state(aggregator, node)}" for node in nodes[:SHOWN]]
     more = [f"  ... and {len(nodes) - SHOWN} more"] if len(nodes) > SHOWN else []
     return "\n".join([head, *lines, *more])
+
+
+def _weight(aggregator: "Aggregator", node: str) -> int:
+    member = aggregator.roster.members.get(node)
+    return 0 if member is None or member.gone else 1 if member.row is not None else 2
 
 
 def _state(aggregator: "Aggregator", node: str) -> str:

@@ -99,7 +99,7 @@ class Trainer:
             assign.id, node, assign.version, assign.data_id, assign.iteration, assign.due - assign.stamp, done.overrun,
             result.passes, result.probes, self._passes, result.loss, result.utility, norm(vector(result.delta)), result.samples,
         )  # fmt: skip
-        return [Send(AGGREGATOR, update), Emit(finished), Emit(TaskSend(assign.id, node, assign.due))]
+        return [Emit(finished), Emit(TaskSend(assign.id, node, assign.due)), Send(AGGREGATOR, update)]
 
     def _end(self, verdict: str, reason: str) -> list[Effect]:
         self._stopped = True

@@ -28,6 +28,7 @@ from flame.roles.aggregator import Aggregator
 from flame.runtime.blobs import Blobs
 from flame.runtime.journal import Blank, Header, Journal
 from flame.telemetry.records import RunMeta
+from flame.telemetry.rundir import Verdict
 from flame.telemetry.writer import Writer
 
 LIBRARIES = ("torch", "numpy", "transformers", "pydantic", "paho-mqtt", "amqtt")
@@ -106,20 +107,6 @@ def write_condition(run: Path, condition: Condition, world: World) -> None:
         "run_fp": run_fp(condition), "condition_fp": condition_fp(condition), "code": code_digest(), "libraries": libraries(),
     }  # fmt: skip
     write_aside(run / "condition.json", plain)
-
-
-@dataclass(slots=True)
-class Verdict:
-    """How a run ended. virtual_s: the frontier; wall_s: from ready to stop."""
-
-    verdict: str
-    reason: str
-    cycles: int = 0
-    commits: int = 0
-    accepts: int = 0
-    wall_s: float = 0.0
-    virtual_s: float = 0.0
-    sim_rate: float | None = None
 
 
 def verdict_of(aggregator: Aggregator, verdict: str, reason: str, wall_s: float) -> Verdict:

@@ -1,9 +1,10 @@
 """Brokers behind one small interface: `embedded`, `mosquitto`, or the address of a running one.
 
-The first two are private to a run: a process of their own on a free loopback port, in the process group
-of the run, with their log and configuration in the run's folder. They end when the process that
-started them does (its end of a pipe closes), and can be started again on the same port. Neither
-remembers anything over a restart: clients subscribe and announce themselves again.
+The first two are private to a run: a process of their own on a free loopback port, in a process group
+of their own (a Ctrl-C at the launcher's terminal must not end them before the run), with their log and
+configuration in the run's folder. They end when the process that started them does (its end of a pipe
+closes), and can be started again on the same port. Neither remembers anything over a restart: clients
+subscribe and announce themselves again.
 """
 
 import os
@@ -69,7 +70,7 @@ def open_broker(spec: str, folder: Path, limits: Limits, group: int | None = Non
     """The broker that `spec` names, not started yet.
 
     spec: `embedded`, `mosquitto` or HOST:PORT. folder: takes configuration and log. group: process
-    group for the processes of a private broker, None for the caller's.
+    group for the processes of a private broker, 0 for one of its own, None for the caller's.
     Raises BrokerError for a spec that can't work.
     """
     if spec == "embedded":

@@ -9,11 +9,14 @@ torch with one thread, in both worlds. A failure is tried once more; the second 
 """
 
 import os
+import signal
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
 from threading import Condition, Thread
 from time import monotonic_ns, perf_counter, sleep
 from typing import Protocol
@@ -99,6 +102,13 @@ class Inline:
         """Nothing to give back."""
 
 
+def fork_server() -> ForkServerContext:
+    """The one fork server of this process. It loads once what its children share; who starts it first decides for all."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["torch", "numpy", "flame.launch.processes", "flame.learn.toy"])
+    return context
+
+
 class _Claim:
     __slots__ = ("_future",)
 
@@ -113,17 +123,18 @@ class Pool:
     """Runs tasks in `size` processes, started from a fork server, each with its own learner."""
 
     def __init__(self, make: Callable[[], Learner], size: int) -> None:
-        context = get_context("forkserver")
-        context.set_forkserver_preload(["torch", "flame.runtime.compute"])
+        context = fork_server()
         self._tasks = 0
         self._processes = ProcessPoolExecutor(size, context, initializer=_settle, initargs=(make, dict(os.environ)))
-        self._await_settled(size)
+        self._size = size
+        self._ask_everybody()
 
-    def _await_settled(self, size: int) -> None:
-        """Until every process has its learner: building them belongs to nobody's computing time."""
-        settled: set[int] = set()
-        while len(settled) < size:
-            settled |= set(self._processes.map(_settled_here, range(2 * size)))
+    def _ask_everybody(self) -> dict[int, dict[str, int]]:
+        """Each process's learner's hits, by pid. Waits until all have one: building them belongs to nobody's computing time."""
+        answers: dict[int, dict[str, int]] = {}
+        while len(answers) < self._size:
+            answers |= dict(self._processes.map(_counted_here, range(2 * self._size)))
+        return answers
 
     def submit(self, task: Task) -> Ticket:
         """Hand the task to a free process."""
@@ -131,8 +142,11 @@ class Pool:
         return _Claim(self._processes.submit(_work, task))
 
     def counts(self) -> dict[str, int]:
-        """Tasks handed out."""
-        return {"tasks": self._tasks}
+        """Tasks handed out, and the hits of all processes' learners."""
+        total = Counter({"tasks": self._tasks})
+        for counts in self._ask_everybody().values():
+            total.update(counts)
+        return dict(total)
 
     def close(self) -> None:
         """Stop the processes; what nobody waited for is dropped."""
@@ -148,14 +162,15 @@ _settled: list[Learner] = []
 
 def _settle(make: Callable[[], Learner], environment: dict[str, str]) -> None:
     """Make this process's learner. A fork server keeps the environment of its own start; ours is the caller's of today."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to deal with
     os.environ.clear()
     os.environ.update(environment)
     _settled[:] = [make()]
 
 
-def _settled_here(_: int) -> int:
+def _counted_here(_: int) -> tuple[int, dict[str, int]]:
     sleep(SETTLE_PAUSE_S)
-    return os.getpid()
+    return os.getpid(), _settled[0].counts()
 
 
 def _work(task: Task) -> Finished:

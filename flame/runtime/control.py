@@ -76,10 +76,16 @@ class Scored:
 
 @dataclass(slots=True)
 class Silent:
-    """Aggregator to launcher: that worker is to be started again."""
+    """Aggregator to launcher: that worker is to be started again. incarnation: the life that is silent, None for one being started."""
 
     worker: str
+    incarnation: str | None
     why: str
+
+
+@dataclass(slots=True)
+class Alive:
+    """Aggregator to launcher: its main loop is running."""
 
 
 @dataclass(slots=True)
@@ -101,4 +107,4 @@ class Crashed:
 
 
 Order = AskStop | WorkerLost | WorkerRestarted | Finish | Orphaned
-Report = Founded | Ready | Closed | Scored | Silent | Ended | Crashed
+Report = Founded | Ready | Closed | Scored | Silent | Alive | Ended | Crashed

@@ -73,8 +73,8 @@ class Journal:
         self._chain = b""
         self._file.write(orjson.dumps({"header": header}, option=orjson.OPT_APPEND_NEWLINE))
 
-    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect]) -> None:
-        """Write one step."""
+    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect] | None) -> None:
+        """Write one step. effects: None when the event was illegal, which is the last step of a run."""
         step = {"seq": self.seq, "node": node, "now": now, "event": event, "released": released, "effects": effects}
         line = orjson.dumps(step, default=self._fallback)
         self._chain = blake2b(self._chain + line, digest_size=8).digest()
@@ -91,7 +91,7 @@ class Blank:
 
     seq = 0
 
-    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect]) -> None:
+    def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect] | None) -> None:
         """Forget it."""
         self.seq += 1
 

@@ -64,13 +64,14 @@ class Liveness:
         """The worker is given up: nothing is expected of it."""
         self._lives.pop(worker, None)
 
-    def silent(self, now: int) -> list[tuple[str, str]]:
-        """Workers to be started again, each with the reason."""
+    def silent(self, now: int) -> list[tuple[str, str | None, str]]:
+        """Workers to be started again: name, the incarnation that is silent (None: being started), reason."""
         bound = max(LONG_COMPUTE, TIMES_MEDIAN * int(median(self._computes))) if self._computes else LONG_COMPUTE
-        found = []
+        found: list[tuple[str, str | None, str]] = []
         for worker, life in self._lives.items():
             if now - life.heard > self._grace:
-                found.append((worker, f"no heartbeat for {in_seconds(now - life.heard):.1f} s"))
+                found.append((worker, life.incarnation, f"no heartbeat for {in_seconds(now - life.heard):.1f} s"))
             elif life.computing > bound:
-                found.append((worker, f"a compute has run for {in_seconds(life.computing):.0f} s, over {in_seconds(bound):.0f} s"))
+                ran, most = in_seconds(life.computing), in_seconds(bound)
+                found.append((worker, life.incarnation, f"a compute has run for {ran:.0f} s, over {most:.0f} s"))
         return found

@@ -11,7 +11,7 @@ becomes `Refused` with a reason; nothing that comes from the network raises.
 
 Delivery: at least once and in order per sender while both ends stay connected; each message is handed
 on once. Over a lost connection a message may be lost or overtaken (what a broker keeps for an absent
-client differs between brokers): the session layer of `runtime.real` sends again what wasn't answered.
+client differs between brokers): the session layer (`runtime.session`) sends again what wasn't answered.
 A broker that was restarted has forgotten what it retained: call `renew` on Connected(again=True).
 """
 

@@ -1,6 +1,8 @@
-"""Records that a driver makes, the same in both worlds: bytes of messages, from the messages themselves."""
+"""What a driver sees and says, the same in both worlds: bytes of messages, and where an event was illegal."""
 
+from flame.core.machine import IllegalEvent
 from flame.core.messages import Assign, Message, Update, Weights
+from flame.core.time import clock_text
 from flame.runtime import codec
 from flame.telemetry.records import Comm
 
@@ -14,3 +16,10 @@ def comm_record(src: str, to: str, msg: Message) -> Comm | None:
     if isinstance(msg, Weights):
         return Comm("down", "resend", 0, to, codec.size(msg), len(msg.payload.tensors))
     return None
+
+
+def located(error: IllegalEvent, node: str, seq: int, now: int, clock: str) -> IllegalEvent:
+    """The same error with its place in the run, and how to get there again."""
+    place = f"  step {seq} at {clock_text(now)} {clock}\nhint: flame replay RUN --node {node} --until {seq} --print"
+    error.args = (f"{error.args[0]}\n{place}",)
+    return error

@@ -6,6 +6,7 @@ A port that accepts a connection may belong to anything; a CONNACK belongs to a 
 conversation under a client's own id makes the broker forget that client's persistent session.
 """
 
+import os
 import socket
 import struct
 
@@ -15,8 +16,12 @@ _DISCONNECT = b"\xe0\x00"
 _CLEAN_SESSION = 0x02
 
 
-def probe(host: str, port: int, timeout_s: float, client_id: str = "flame-probe") -> None:
-    """Return when a broker at `host`:`port` says welcome. Raises OSError saying what happened instead."""
+def probe(host: str, port: int, timeout_s: float, client_id: str | None = None) -> None:
+    """Return when a broker at `host`:`port` says welcome. Raises OSError saying what happened instead.
+
+    client_id: None for one of this process, so that nobody else's probe is kicked off.
+    """
+    client_id = client_id or f"flame-probe-{socket.gethostname()[:20]}-{os.getpid()}"
     body = b"\x00\x04MQTT\x04" + bytes([_CLEAN_SESSION]) + struct.pack(">H", 10) + _text(client_id)
     with socket.create_connection((host, port), timeout=timeout_s) as connection:
         connection.settimeout(timeout_s)

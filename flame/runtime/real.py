@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTimer, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, TimerFired, TimerKey
 from flame.core.machine import IllegalEvent, Machine
-from flame.core.messages import Message
+from flame.core.messages import Message, Update
 from flame.core.time import in_seconds
 from flame.runtime import codec
 from flame.runtime.compute import Beside, Computed
@@ -29,8 +29,7 @@ from flame.runtime.control import Order
 from flame.runtime.journal import Blank, Journal
 from flame.runtime.meter import Meter
 from flame.runtime.mqtt import Connected, Disconnected, Inbound, MqttTransport, Raw, Refused
-from flame.runtime.observe import comm_record
-from flame.runtime.sim import located
+from flame.runtime.observe import comm_record, located
 from flame.telemetry.records import Fault, TrainerRound
 from flame.telemetry.writer import Sink
 
@@ -206,7 +205,8 @@ class Driver:
         try:
             effects = machine.step(now, event)
         except IllegalEvent as error:
-            raise located(error, self.journal.seq, now, "wall") from None
+            self.journal.append(node, now, event, (), None)
+            raise located(error, node, self.journal.seq - 1, now, "wall") from None
         self.journal.append(node, now, event, machine.released, effects)
         self.side.stepped(self, node, machine)
         for effect in effects:
@@ -257,12 +257,12 @@ class Driver:
 
     def post(self, src: str, to: str, msg: Message, *, again: bool = False) -> None:
         """Send one message. again: the session layer repeats it, so it doesn't count."""
-        job = self._jobs.get((src, getattr(msg, "id", -1)))
+        job = self._jobs.get((src, msg.id)) if isinstance(msg, Update) else None
         measured = {"compute_s": job.measured.finished.seconds} if job is not None and job.measured else None
-        self.transport.send(to, src, codec.encode(msg), measured)
         record = comm_record(src, to, msg)
-        if record is not None:
+        if record is not None:  # noted first: a kill between the two must not leave bytes that nobody counted
             self.note(replace(record, payload="resend") if again else record, node=src)
+        self.transport.send(to, src, codec.encode(msg), measured)
 
     def note(self, record: Any, *, node: str | None = None) -> None:
         """Write a record that the driver makes."""

@@ -95,18 +95,26 @@ class Divergence(Exception):
 
 
 def steps(condition: Condition, run: Path, path: Path) -> Iterator[Stepped]:
-    """Replay one journal. Raises Divergence at the first step that differs, CorruptJournal where it can't be read."""
+    """Replay one journal. Raises Divergence at the first step that differs, CorruptJournal where it can't be read.
+
+    An event that was illegal must be illegal again, and is the last step: a run doesn't go on after it.
+    """
     header, recorded = read(path)
     blobs = Blobs(run / "blobs")
     machines = _Machines(condition, blobs.get(header["init"]), header["bins"], header["level"])
+    illegal: Divergence | None = None
     for step in recorded:
+        if illegal is not None:
+            raise illegal
         event = EVENTS.validate_python(_with_tensors(step["event"], blobs.get))
         machine = machines[step["node"]]
         try:
             effects = dump(machine.step(step["now"], event))
+            _compare(step, effects, machine)
         except IllegalEvent as error:
-            raise Divergence(step["node"], f"step {step['seq']}: {error}") from None
-        _compare(step, effects, machine)
+            effects, illegal = b"null", Divergence(step["node"], f"step {step['seq']}: {error}")
+            if step["effects"] is not None:
+                raise illegal from None
         yield Stepped(step["seq"], step["node"], step["now"], event, step["released"], machine.describe(), effects)
 
 
@@ -114,6 +122,8 @@ def _compare(step: dict[str, Any], effects: bytes, machine: Machine) -> None:
     place = f"step {step['seq']} of {step['node']} at {in_seconds(step['now']):.3f} s"
     if [list(key) for key in machine.released] != step["released"]:
         raise Divergence(step["node"], f"{place}: released {machine.released}, recorded {step['released']}")
+    if step["effects"] is None:
+        raise Divergence(step["node"], f"{place}: the event is legal now, and was illegal then")
     if effects != orjson.dumps(step["effects"]):
         raise Divergence(step["node"], f"{place}: {_first_difference(orjson.loads(effects), step['effects'])}")
 

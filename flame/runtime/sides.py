@@ -18,6 +18,7 @@ from flame.core.time import in_seconds, seconds
 from flame.roles.aggregator import Aggregator
 from flame.roles.inbox import UPDATE
 from flame.runtime.control import (
+    Alive,
     AskStop,
     Closed,
     Ended,
@@ -113,16 +114,16 @@ class AggregatorSide:
             case "presence":
                 self._announced(driver, inbound.src, inbound.incarnation, [msg for msg in inbound.messages if isinstance(msg, Presence)])
             case "beat":
-                self._heard(inbound.messages[0])
+                self._heard(inbound.message)
             case "gone":
                 driver.note(Fault("gone", inbound.src, "its connection has ended"))
 
     def _message(self, driver: Driver, inbound: Inbound) -> None:
-        msg = inbound.messages[0]
+        msg = inbound.message
         if not isinstance(msg, Update):
             driver.note(Fault("refused", inbound.src, f"a trainer sent a {msg.kind}"))
         elif self._dispatches.answered(inbound.src, msg.id):
-            self._arrived[msg.id] = (driver.now, msg.stamp)
+            self._arrived[msg.id] = (inbound.at_ns - (driver.origin or 0), msg.stamp)
             compute_s = (inbound.measured or {}).get("compute_s")
             if compute_s is not None:
                 self._liveness.computed(seconds(compute_s))
@@ -139,6 +140,7 @@ class AggregatorSide:
         """Send everything that is open again, if the connection was lost."""
         self._connected = True
         if again:
+            driver.transport.renew()
             self._liveness.excuse(monotonic_ns())
             driver.note(Fault("reconnected", AGGREGATOR, "the connection was lost and is back; open assigns are sent again"))
             for node, msg in self._dispatches.reconnected(driver.now):
@@ -171,12 +173,15 @@ class AggregatorSide:
             driver.deliver(AGGREGATOR, PeerDown(node, why))
 
     def beat(self, driver: Driver) -> None:
-        """Send what is overdue, report who is silent."""
+        """Send what is overdue, report who is silent; without a connection, neither can be done nor known."""
+        self._report(Alive())
+        if not self._connected:
+            return
         for node, msg in self._dispatches.overdue(driver.now):
             self._repeat(driver, node, [msg])
-        for worker, why in self._liveness.silent(monotonic_ns()) if self._connected else []:
+        for worker, incarnation, why in self._liveness.silent(monotonic_ns()):
             self._liveness.starting(worker, self._ready_wait, monotonic_ns())
-            self._report(Silent(worker, why))
+            self._report(Silent(worker, incarnation, why))
 
     def _repeat(self, driver: Driver, node: str, messages: list[Message]) -> None:
         for msg in messages:
@@ -202,7 +207,8 @@ class AggregatorSide:
             now, phases = driver.now, self._phases(driver)
             record = replace(record, wall_s=in_seconds(now), lag_s=in_seconds(now - record.stamp_ns), phases=phases)
             at = record.at
-            self._report(Closed(now, at.cycle + 1, at.round, at.data_id, at.iteration, at.model_version, record.in_flight))
+            version = at.model_version + record.committed
+            self._report(Closed(now, at.cycle + 1, at.round, at.data_id, at.iteration, version, record.in_flight))
         elif isinstance(record, AggEval):
             self._report(Scored(record.accuracy, record.loss))
         return record
@@ -215,9 +221,9 @@ class AggregatorSide:
         return {"wait": in_seconds(waited), "work": in_seconds(total - waited)}
 
     def stopped(self, driver: Driver, node: str, stop: Stop) -> None:
-        """The run is over: tell everybody."""
-        driver.transport.end(End(stop.reason))
+        """The run is over: tell everybody, the launcher first, so that it doesn't take the workers' leaving for deaths."""
         self._report(Ended(stop.verdict, stop.reason, driver.now, driver.journal.seq))
+        driver.transport.end(End(stop.reason))
         driver.end(stop)
 
 
@@ -238,10 +244,10 @@ class WorkerSide:
         """An assign, weights, or the end."""
         if inbound.kind == "end":
             for node in driver.machines:
-                driver.deliver(node, Received(AGGREGATOR, inbound.messages[0]))
+                driver.deliver(node, Received(AGGREGATOR, inbound.message))
             driver.end(Stop("COMPLETED", "the run has ended"))
         elif inbound.kind == "message" and inbound.src == AGGREGATOR and inbound.dst in driver.machines:
-            self._message(driver, inbound.dst, inbound.messages[0])
+            self._message(driver, inbound.dst, inbound.message)
         else:
             driver.note(Fault("refused", inbound.src, f"a {inbound.kind} for `{inbound.dst}` isn't for this worker"))
 
@@ -257,7 +263,7 @@ class WorkerSide:
     def connected(self, driver: Driver, again: bool) -> None:
         """A new broker knows nothing: announce again."""
         if again:
-            driver.transport.announce(self._presences)
+            driver.transport.renew()
             driver.note(Fault("reconnected", self._name, "the connection was lost and is back; trainers are announced again"))
 
     def disconnected(self, driver: Driver) -> None:

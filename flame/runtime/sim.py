@@ -21,13 +21,12 @@ from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTime
 from flame.core.events import ComputeDone, ComputeFailed, Event, PeerUp, Received, Started, StopAsked, TimerFired, TimerKey
 from flame.core.machine import IllegalEvent
 from flame.core.messages import AGGREGATOR
-from flame.core.time import in_seconds
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime import codec
 from flame.runtime.compute import Executor, Ticket
 from flame.runtime.journal import Blank, Journal
-from flame.runtime.observe import comm_record
+from flame.runtime.observe import comm_record, located
 from flame.telemetry.records import AggEval, AggRound, TrainerRound
 from flame.telemetry.writer import Sink
 
@@ -121,7 +120,8 @@ class Simulation:
         try:
             effects = machine.step(self._now, event)
         except IllegalEvent as error:
-            raise located(error, self._journal.seq, self._now, "virtual") from None
+            self._journal.append(node, self._now, event, (), None)
+            raise located(error, node, self._journal.seq - 1, self._now, "virtual") from None
         self._journal.append(node, self._now, event, machine.released, effects)
         for effect in effects:
             self._do(node, effect)
@@ -197,9 +197,3 @@ DO: dict[type, Callable[[Simulation, str, Any], None]] = {
     CancelTimer: Simulation._cancel_timer,
     Stop: Simulation._stop,
 }
-
-
-def located(error: IllegalEvent, seq: int, now: int, clock: str) -> IllegalEvent:
-    """The same error with its place in the run."""
-    error.args = (f"{error.args[0]}\n  step {seq} at {in_seconds(now):.3f} s {clock}",)
-    return error

@@ -3,7 +3,7 @@
 A record is data, made by a role (Emit) or by a driver. The envelope of a line is `v, run, seq, node,
 incarnation, clock, t_ns, stamp_ns, record`. `at` is the progress *before* the decision that the record
 reports. What was measured, and so differs from run to run, stands in fields that a driver fills
-(`phases`, `measured_*`); roles leave them None. Absent is None, never 0.
+(`phases`, `vclock_ns`, `wall_s`, `lag_s`); roles leave them None. Absent is None, never 0.
 
 `docs/telemetry.md` and the JSON schema are generated from this file.
 """
@@ -152,7 +152,7 @@ class TrainerRound:
     delta_norm: float | None
     samples: int
     phases: dict[str, float] | None = None
-    """Measured seconds, closed: decode, queue, compute, hold (filled by the driver)."""
+    """Measured seconds, closed: queue, compute, hold (filled by the driver)."""
     kind: Literal["trainer_round"] = "trainer_round"
 
 
@@ -221,7 +221,7 @@ class AggRound:
     model: str
     """Digest of theta after the close."""
     state: str
-    """Incremental digest of the aggregator's ledger and progress."""
+    """Incremental digest of the aggregator's ledger: every join, dispatch, accept, refusal, close and leave."""
     accepts: int
     """Accepts so far."""
     rejects: int

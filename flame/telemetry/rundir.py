@@ -58,15 +58,18 @@ class RunName:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """verdict.json. wall_s: wall seconds from ready to stop. virtual_s: the last stamp (real) or `now` (sim), in seconds."""
+    """verdict.json. wall_s: wall seconds from ready to stop. virtual_s: the frontier, in seconds.
+
+    Of a run whose aggregator died, all of it is up to the last close that was reported; accepts is None: nobody knows.
+    """
 
     verdict: str
     reason: str
-    cycles: int
-    commits: int
-    accepts: int
-    wall_s: float
-    virtual_s: float
+    cycles: int = 0
+    commits: int = 0
+    accepts: int | None = None
+    wall_s: float = 0.0
+    virtual_s: float = 0.0
     sim_rate: float | None = None
 
 

@@ -21,11 +21,12 @@ ASPECTS: dict[str, Callable[[Plain], object]] = {
     "cadence": lambda row: [row[name] for name in CADENCE],
     "variance": lambda row: row["variance"],
     "model": lambda row: row["model"],
+    "ledger": lambda row: row["state"],
 }
 """What must be equal in a cycle, in the order in which a cycle goes wrong. A mapping is compared where both have the key."""
 
-IN_TIME = ("stamps",)
-"""Aspects that are measured, not decided, in the fidelity tier."""
+IN_TIME = ("stamps", "ledger")
+"""Aspects that are measured, or hang on what is, in the fidelity tier."""
 
 
 @rung(
@@ -45,8 +46,9 @@ def cohort_sequence(pair: Pair, window: Window) -> Finding:
 
     What it checks: each closed cycle of the window against the same cycle of the other run: who is in it, in
         which commit order, with which assign ids, staleness, rates and stamps; (round, data_id, iteration,
-        version, K, committed, reason); V; the digest of the model after the close. When both runs ended by
-        their own rules and nothing cut the window, they must have closed equally many.
+        version, K, committed, reason); V; the digests of the model and of the ledger after the close. When both
+        runs ended by their own rules and nothing cut the window, they must have closed equally many, and for
+        the same reason.
     Why: this is the claim of the exact tier. Equal digests mean that roles, codec, transport, processes and
         concurrency changed nothing.
     Reads: agg_round.
@@ -72,7 +74,12 @@ def _complete(pair: Pair, window: Window) -> Finding:
     by_rules = all(run.verdict is not None and run.verdict.verdict in BY_RULES for run in pair.runs)
     if by_rules and not window.limited and closes["real"] != closes["sim"]:
         reason = f"real closed {closes['real']} cycles, sim {closes['sim']}; the first {window.cycles} are equal"
-        return failed(reason, effect=1.0, tol=0.0, n=max(closes.values()), detail=[*map(_end, pair.runs), _hint(pair)])
+        return failed(
+            reason, effect=1.0, tol=0.0, n=max(closes.values()), detail=[*(f"{run.side}: {_end(run)}" for run in pair.runs), _hint(pair)]
+        )
+    if pair.exact and by_rules and not window.limited and _end(pair.real) != _end(pair.sim):
+        detail = [f"{run.side}: {_end(run)}" for run in pair.runs]
+        return failed("the cycles are equal, the ends are not", effect=1.0, tol=0.0, n=window.cycles, detail=detail)
     return passed(f"{window.cycles} cycles equal, model digests included", effect=0.0, tol=0.0, n=window.cycles)
 
 
@@ -136,7 +143,7 @@ def _tally(parted: dict[int, list[str]], cycles: int) -> str:
 
 def _end(run: Run) -> str:
     verdict = run.verdict
-    return f"{run.side}: {verdict.verdict} ({verdict.reason})" if verdict else f"{run.side}: no verdict"
+    return f"{verdict.verdict} ({verdict.reason})" if verdict else "no verdict"
 
 
 def _hint(pair: Pair) -> str:

@@ -42,7 +42,7 @@ OTHERS: dict[str, list[Any]] = {
     "server_opt": [{"lr": 0.02}, {"lr": 0.01, "decay": "round"}],
     "eval": [{"rows": 5}, {"every": 2}, {"seconds": 1}, {"blocks": True}],
     "stop": [{"cycles": 6}, {"commits": 5}, {"cycles": 5, "runtime_s": 9}, {"cycles": 5, "target": {"accuracy": 0.5}}],
-    "limits": [{"max_rejects": 7}],
+    "limits": [{"max_rejects": 70}],
 }
 """Other values of each field, one at a time."""
 ONE_VALUE = {"rate", "awareness", "commit_order", "pacing"}

@@ -161,6 +161,7 @@ class Wire:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._announced: list[Presence] = []
 
     def _carry(self, kind: Any, messages: list[Any]) -> None:
         process = self._process
@@ -168,7 +169,13 @@ class Wire:
 
     def announce(self, presences: list[Presence]) -> None:
         """Say that these trainers are here."""
+        self._announced = presences
         self._carry("presence", presences)
+
+    def renew(self) -> None:
+        """Say it again."""
+        if self._announced:
+            self._carry("presence", self._announced)
 
     def beat(self, heartbeat: Heartbeat) -> None:
         """A sign of life."""

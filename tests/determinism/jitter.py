@@ -236,7 +236,7 @@ class World:
             self.at(process.offline_until, process, lambda: process.side.connected(process, again=True))
 
     def _reported(self, report: Report) -> None:
-        if isinstance(report, Silent):
+        if isinstance(report, Silent) and report.incarnation in (None, self.processes[report.worker].incarnation):
             self.counts["silent"] += 1
             self.at(self.wall + self.upto((5,)), None, lambda: self._kill(report.worker, report.why))
 

@@ -2,6 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -11,6 +15,7 @@ from flame.core.messages import Assign, Payload, Update
 from flame.core.tensor import Tensor
 from flame.runtime import codec
 from flame.runtime.replay import replay
+from flame.telemetry.rundir import RunDir
 
 from .support import (
     ASYNC,
@@ -66,19 +71,37 @@ def test_without_enough_trainers_a_run_starves_and_says_so(tmp_path: Path):
 
 
 def test_nobody_listens_at_the_broker(tmp_path: Path):
-    from flame.runtime.broker import BrokerError
-
-    with pytest.raises(BrokerError, match=r"127\.0\.0\.1:9"):
-        run_for_real(condition(ASYNC, limits={"ready_wait_s": 2}), tmp_path, broker="127.0.0.1:9")
+    real = run_for_real(condition(ASYNC, limits={"ready_wait_s": 2}), tmp_path, broker="127.0.0.1:9")
+    assert real.verdict == "CRASH"
+    assert "no MQTT broker answers at 127.0.0.1:9" in real.reason
+    assert "--broker embedded" in real.reason
 
 
 def test_ctrl_c_ends_in_order(tmp_path: Path):
-    ui = Harm(tmp_path, 3, lambda path: os.kill(os.getpid(), signal.SIGINT))
-    real = run_for_real(condition(ASYNC), tmp_path, ui)
-    assert real.verdict == "INTERRUPTED"
+    """As at a terminal: everybody in the launcher's process group gets the signal."""
+    script = "import sys, tests.pairs.support as s, pathlib; s.run_for_real(s.condition(s.ASYNC), pathlib.Path(sys.argv[1]))"
+    launcher = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], process_group=0)
+    path = _after_cycle(3, tmp_path)
+    os.killpg(launcher.pid, signal.SIGINT)
+    assert launcher.wait(15) == 0
+    real = RunDir(path)
+    assert real.verdict is not None
+    assert real.verdict.verdict == "INTERRUPTED"
+    assert "KeyboardInterrupt" not in (path / "broker" / "broker.log").read_text()
     assert members(real.path) == []
-    assert real.frame("run_end")["verdict"].to_list() == ["INTERRUPTED"]
-    assert real.frame("intrusion")["what"].to_list() == ["SIGINT"]
+    assert real.telemetry.frame("run_end")["verdict"].to_list() == ["INTERRUPTED"]
+    assert real.telemetry.frame("intrusion")["what"].to_list() == ["SIGINT"]
+
+
+def _after_cycle(cycle: int, runs: Path) -> Path:
+    """The directory of the only run, once that cycle has closed; at most 30 s."""
+    until, closed = time.monotonic() + 30, f'"cycle":{cycle}'.encode()
+    while time.monotonic() < until:
+        for file in runs.glob("*/telemetry/aggregator-1.jsonl"):
+            if closed in file.read_bytes():
+                return file.parents[1]
+        threading.Event().wait(0.05)
+    raise TimeoutError(f"no run in {runs} has closed cycle {cycle} after 30 s")
 
 
 def test_a_dead_aggregator_is_a_crash_with_its_log(tmp_path: Path):

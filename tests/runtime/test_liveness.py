@@ -28,14 +28,14 @@ def test_who_has_announced_itself_is_missed_even_if_it_never_beat() -> None:
     liveness = Liveness(GRACE)
     liveness.present("w0", "1", SECOND)
     assert liveness.silent(SECOND + GRACE) == []
-    assert [worker for worker, _ in liveness.silent(SECOND + GRACE + 1)] == ["w0"]
+    assert [worker for worker, *_ in liveness.silent(SECOND + GRACE + 1)] == ["w0"]
 
 
 def test_who_is_being_started_has_an_allowance_and_not_more(liveness: Liveness) -> None:
     liveness.forget("w1")
     liveness.starting("w0", 8 * GRACE, 0)
     assert liveness.silent(9 * GRACE) == []
-    assert [worker for worker, _ in liveness.silent(9 * GRACE + 1)] == ["w0"]
+    assert [worker for worker, *_ in liveness.silent(9 * GRACE + 1)] == ["w0"]
 
 
 def test_a_late_beat_of_an_earlier_life_says_nothing_of_the_present_one(liveness: Liveness) -> None:
@@ -45,7 +45,7 @@ def test_a_late_beat_of_an_earlier_life_says_nothing_of_the_present_one(liveness
     assert liveness.silent(9 * GRACE) == []
     liveness.present("w0", "2", GRACE)
     liveness.beat("w0", "1", 0, 2 * GRACE)
-    assert [worker for worker, _ in liveness.silent(2 * GRACE + 1)] == ["w0"]
+    assert [worker for worker, *_ in liveness.silent(2 * GRACE + 1)] == ["w0"]
 
 
 def test_nobody_is_missed_for_the_time_in_which_nobody_could_be_heard(liveness: Liveness) -> None:
@@ -58,7 +58,7 @@ def test_a_worker_is_silent_when_its_heartbeat_has_stopped_for_longer_than_grace
     liveness.beat("w0", "1", 0, SECOND)
     liveness.beat("w1", "1", 0, 2 * SECOND)
     assert liveness.silent(SECOND + GRACE) == []
-    assert liveness.silent(SECOND + GRACE + 1) == [("w0", "no heartbeat for 15.0 s")]
+    assert liveness.silent(SECOND + GRACE + 1) == [("w0", "1", "no heartbeat for 15.0 s")]
 
 
 def test_a_worker_that_beats_again_is_not_silent(liveness: Liveness) -> None:
@@ -89,7 +89,7 @@ def test_where_computes_are_slow_one_may_take_twenty_times_the_median(liveness: 
     liveness.beat("w0", "1", bound, 0)
     assert liveness.silent(0) == []
     liveness.beat("w0", "1", bound + SECOND, 0)
-    assert liveness.silent(0) == [("w0", "a compute has run for 201 s, over 200 s")]
+    assert liveness.silent(0) == [("w0", "1", "a compute has run for 201 s, over 200 s")]
 
 
 def test_the_median_is_of_the_last_computes_only(liveness: Liveness) -> None:
@@ -113,7 +113,7 @@ def test_whoever_beats_within_grace_is_never_silent_and_whoever_stops_always_is(
             liveness.beat("w0", "1", rng.randint(0, LONG_COMPUTE), now)
         liveness.beat("w1", "1", 0, now)
         liveness.computed(rng.randint(0, 10 * LONG_COMPUTE))
-        found = [worker for worker, _ in liveness.silent(now)]
+        found = [worker for worker, *_ in liveness.silent(now)]
         assert "w1" not in found
         assert "w0" not in found or step >= stopped_at
     assert found == ["w0"]
