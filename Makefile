@@ -28,7 +28,7 @@ demo: $(READY) $(R8)
 	expt_scripts/demo.sh
 
 test: $(READY) $(R8)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2
 
 check: $(READY)
 	$(BIN)/ruff check .
