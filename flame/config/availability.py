@@ -94,7 +94,7 @@ def _intervals(client: Mapping[str, Any], given: Availability) -> Trace:
     """FedScale's: from active[i] to inactive[i] the client trains, until `finish_time`, where its record ends."""
     skip, end = given.skip_s or 0.0, client.get("finish_time")
     begins, ends = (_checked(client[name], _is_time, given) for name in ("active", "inactive"))
-    if len(begins) != len(ends) or not _is_time(end):
+    if len(begins) != len(ends) or end is None or not _is_time(end):
         raise _odd({**client, "model": "..."}, given, "give `active` and `inactive` of one length, and `finish_time`")
     events: list[tuple[float, State]] = [(-skip, "UN_AVL")]
     for begin, stop in zip(begins, ends, strict=True):
