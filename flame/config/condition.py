@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from flame.core.time import seconds
 from flame.policies.commit import Commit, Variance
 from flame.policies.payload import Payloads
 from flame.policies.perturb import Perturb, Single
@@ -16,6 +17,9 @@ from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, Select
 from flame.policies.server_opt import ServerOpt, Sgd
 from flame.policies.staleness import Staleness
+
+SOURCES = ("values", "lognormal", "registry", "ai_benchmark")
+"""Keys of `Delays` of which one excludes the others."""
 
 
 class Frozen(BaseModel):
@@ -75,20 +79,69 @@ class Lognormal(Frozen):
     high: PositiveFloat = 56.0
 
 
+class AiBenchmark(Frozen):
+    """Delays by the measured speed of phones: `reference_s` is what the phone of the median score takes."""
+
+    path: str
+    reference_s: PositiveFloat = 10.0
+    score: str = "CPU_F_AI_Score"
+
+
 class Delays(Frozen):
-    """Modelled seconds per unit of work: a list (trainer i takes entry i mod its length) or a law; `factor` divides both."""
+    """Modelled seconds per unit of work, from one source; `factor` divides them.
+
+    values: a list (trainer i takes entry i mod its length). lognormal: a law. registry: a JSON file of delays.
+    ai_benchmark: a JSON file of scores. (Files: `flame.config.registry`.) reuse: a registry that is too short is dealt again.
+    """
 
     values: tuple[PositiveFloat, ...] | None = None
     lognormal: Lognormal | None = None
+    registry: str | None = None
+    ai_benchmark: AiBenchmark | None = None
+    reuse: bool = False
     factor: PositiveFloat = 1.0
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if (self.values is None) == (self.lognormal is None):
-            raise ValueError("exactly one of `values` and `lognormal` must be given; give one, or take the other away with `null`")
+        if sum(getattr(self, source) is not None for source in SOURCES) != 1:
+            named = f"{', '.join(f'`{source}`' for source in SOURCES[:-1])} and `{SOURCES[-1]}`"
+            raise ValueError(f"exactly one of {named} must be given; give one, or take the others away with `null`")
         if self.values == ():
             raise ValueError("`values` is empty; give one delay in seconds per trainer")
+        if self.reuse and self.registry is None:
+            raise ValueError("`reuse: true` is for a `registry`, and there is none; give `reuse: false`")
         return self
+
+
+class Availability(Frozen):
+    """When trainers can be used (algorithms.md, section 9). The default, `syn_0`, is always.
+
+    trace: a generator, or `file` with its path; key, skip_s (start that is left out) and reuse are of a file.
+    time_scale divides all instants and `abandon_s`, after which a slot is given up (None: never).
+    """
+
+    trace: Literal["syn_0", "syn_10", "syn_20", "syn_50", "phone_2st", "phone_3st_50", "phone_3st_75", "file"] = "syn_0"
+    path: str | None = None
+    key: Literal["2st", "3st_50", "3st_75"] | None = None
+    skip_s: NonNegativeFloat | None = None
+    reuse: bool = False
+    time_scale: PositiveFloat = 1.0
+    abandon_s: PositiveFloat | None = None
+
+    @model_validator(mode="after")
+    def _file_or_law(self) -> Self:
+        if self.trace == "file" and self.path is None:
+            raise ValueError("`trace: file` needs `path`; give the file, such as `path: traces.json`")
+        of_a_file = {"path": self.path, "key": self.key, "skip_s": self.skip_s, "reuse": self.reuse or None}
+        name = next((name for name, given in of_a_file.items() if given is not None), None)
+        if self.trace != "file" and name is not None:
+            raise ValueError(f"`{name}` is of a file, and `trace: {self.trace}` has none; take it away, or give `trace: file`")
+        return self
+
+    @property
+    def abandon_ns(self) -> int | None:
+        """After how long in stamps a slot is given up, None for never."""
+        return None if self.abandon_s is None else seconds(self.abandon_s / self.time_scale)
 
 
 class Evaluation(Frozen):
@@ -169,7 +222,8 @@ class Condition(Frozen):
     concurrency: PositiveInt = 10
     delays: Delays = Delays(values=(1.0,))
     population: Population = Population()
-    awareness: Literal["none"] = "none"
+    availability: Availability = Availability()
+    awareness: Literal["none", "oracular", "notified"] = "none"
 
     loop: Literal["sync", "async"] = "sync"
     select: Select = All()

@@ -39,8 +39,9 @@ def unknown(kind: str, name: str, known: Sequence[str], where: str) -> ConfigErr
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """`did you mean ...? ` with the name that is nearest to `name`, or nothing."""
-    near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    return f"did you mean `{near[0]}`? " if near else ""
+    small = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), list(small), n=1, cutoff=0.5)
+    return f"did you mean `{small[near[0]]}`? " if near else ""
 
 
 def check_mapping(value: Any, where: str) -> Mapping[str, Any]:

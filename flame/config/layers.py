@@ -2,8 +2,8 @@
 
 Mappings merge key by key, the upper layer wins, lists and values are replaced whole. A mapping whose
 `type` differs from the one below replaces it: `{type: all}` over `{type: random, every: round}` is
-`all`, without a stray `every`. A bare name is the same as `{type: name}`. Of two alternatives, such as the
-two sources of delays, the upper layer's stands.
+`all`, without a stray `every`. A bare name is the same as `{type: name}`. Of the sources of
+delays, which exclude each other, the upper layer's stands.
 """
 
 import re
@@ -14,13 +14,11 @@ from typing import Any
 
 import yaml
 
+from flame.config.condition import SOURCES
 from flame.config.errors import ConfigError, Place, check_mapping, shown
 
 BY_NAME = ("select", "rate", "perturb", "server_opt")
 """Fields that may be written as a bare name."""
-
-ALTERNATIVES = {"values": "lognormal", "lognormal": "values"}
-"""Keys of which one excludes the other."""
 
 
 class Loader(yaml.SafeLoader):
@@ -105,9 +103,9 @@ def _same_key(patched: str, key: str) -> bool:
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """`upper` over `lower`; neither is changed."""
     merged = {} if _of_another_type(lower, upper) else dict(lower)
+    if any(upper.get(key) is not None for key in SOURCES):
+        merged = {key: value for key, value in merged.items() if key not in SOURCES or key in upper}
     for key, value in upper.items():
-        if value is not None and key in ALTERNATIVES and ALTERNATIVES[key] not in upper:
-            merged.pop(ALTERNATIVES[key], None)
         below = merged.get(key)
         merged[key] = merge(below, value) if isinstance(value, Mapping) and isinstance(below, Mapping) else value
     return merged

@@ -30,8 +30,13 @@ OTHERS: dict[str, list[Any]] = {
     "trainers": [11],
     "goal": [9],
     "concurrency": [11],
-    "delays": [{"values": [2]}, {"values": [1, 1]}, {"values": [1], "factor": 2}, {"lognormal": {}}, {"lognormal": {"sd": 1}}],
+    "delays": [{"values": [2]}, {"values": [1, 1]}, {"values": [1], "factor": 2}, {"lognormal": {}}, {"lognormal": {"sd": 1}},
+               {"registry": "a.json"}, {"registry": "b.json"}, {"registry": "a.json", "reuse": True}, {"ai_benchmark": {"path": "a.json"}},
+               {"ai_benchmark": {"path": "a.json", "reference_s": 5}}],
     "population": [{"joins": {"t1": 3}}, {"leaves": {"t1": 3}}],
+    "availability": [{"trace": "syn_10"}, {"trace": "phone_2st"}, {"time_scale": 2}, {"abandon_s": 90},
+                     {"trace": "file", "path": "a.json"}, {"trace": "file", "path": "a.json", "key": "3st_50"}],
+    "awareness": ["oracular", "notified"],
     "loop": ["async"],
     "select": ["random", {"type": "random", "every": "round"}],
     "staleness": ["exact", "same_bin"],
@@ -43,9 +48,9 @@ OTHERS: dict[str, list[Any]] = {
     "eval": [{"rows": 5}, {"every": 2}, {"seconds": 1}, {"blocks": True}],
     "stop": [{"cycles": 6}, {"commits": 5}, {"cycles": 5, "runtime_s": 9}, {"cycles": 5, "target": {"accuracy": 0.5}}],
     "limits": [{"max_rejects": 70}],
-}
+}  # fmt: skip
 """Other values of each field, one at a time."""
-ONE_VALUE = {"rate", "awareness", "commit_order", "pacing"}
+ONE_VALUE = {"rate", "commit_order", "pacing"}
 """Fields that have one value only, or change together."""
 IN_NO_FINGERPRINT = {"grace_s": 3, "resend_s": 9, "respawns": 1, "chunk_bytes": 4096, "ready_wait_s": 3, "heartbeat_s": 1}
 
@@ -81,6 +86,7 @@ def test_bounds_of_waiting_change_nothing(limit: str, value: int) -> None:
 
 def test_a_default_that_is_written_out_is_the_same_run() -> None:
     assert run_fp(make(trainers=10, limits={"max_rejects": 100}, select={"type": "all"})) == run_fp(make())
+    assert run_fp(make(availability={"trace": "syn_0", "time_scale": 1, "abandon_s": None}, awareness="none")) == run_fp(make())
 
 
 @given(st.lists(st.sampled_from(CASES), max_size=4), st.lists(st.sampled_from(CASES), max_size=4))
