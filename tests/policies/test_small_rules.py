@@ -9,7 +9,7 @@ from flame.core.progress import Progress
 from flame.policies.commit import Commit, Variance
 from flame.policies.payload import DOWN, AlwaysFull, OncePerVersion, Payloads
 from flame.policies.perturb import Guided, Perturb, Single
-from flame.policies.rate import Constant, Rate, RateView
+from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, Random, Select
 from flame.policies.server_opt import ServerOpt, Sgd
 from flame.policies.staleness import Staleness, refusal
@@ -53,11 +53,6 @@ def test_the_names_stand_for_their_rules() -> None:
 )
 def test_staleness(policy: Staleness, version: int, iteration: int, why: str | None) -> None:
     assert refusal(policy, version, iteration, AT) == why
-
-
-@pytest.mark.parametrize(("staleness", "utility"), [(0, 0.0), (3, 5.0), (100, -1.0)])
-def test_a_constant_rate_is_1(staleness: int, utility: float) -> None:
-    assert Constant().weigh(RateView(staleness, utility)) == 1.0
 
 
 @pytest.mark.parametrize(
