@@ -15,7 +15,7 @@ from flame.policies.perturb import Perturb, Single
 from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, Select
 from flame.policies.server_opt import ServerOpt, Sgd
-from flame.policies.staleness import Staleness
+from flame.policies.staleness import Staleness, Unit
 
 
 class Frozen(BaseModel):
@@ -174,6 +174,7 @@ class Condition(Frozen):
     loop: Literal["sync", "async"] = "sync"
     select: Select = All()
     staleness: Staleness = "accept"
+    staleness_unit: Unit = "version"
     rate: Rate = Constant()
     commit: tuple[Commit, ...] = (Variance(threshold=0.1),)
     payload: Payloads = Payloads()

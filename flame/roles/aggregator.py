@@ -277,7 +277,7 @@ class Aggregator:
     def _accept(self, key: Key, update: Update, delta: Tensor) -> None:
         row = self.roster.take(update.id)
         self.accepts += 1
-        staleness = self.cycle.progress.model_version - row.version
+        staleness = accounts.age(self.condition.staleness_unit, self.cycle.progress, row, key[0])
         rate = self.condition.rate
         running = self.cycle.running() if rate.wants_running else None
         weight = rate.weigh(RateView(staleness, update.utility, vector(delta), running))
@@ -286,7 +286,8 @@ class Aggregator:
 
     def _emit_judged(self, row: Row, stamp: int, update: Update, reason: str, weight: Weight | None) -> None:
         if self._detailed:
-            self._emit(accounts.judged(self.cycle.progress, row, stamp, update, reason=reason, weight=weight))
+            at, unit = self.cycle.progress, self.condition.staleness_unit
+            self._emit(accounts.judged(at, row, stamp, update, unit=unit, reason=reason, weight=weight))
 
     # ---- the close of a cycle
 

@@ -26,7 +26,7 @@ class Upload:
     stamp: int
     delta: Tensor
     rate: float
-    staleness: int
+    staleness: float
     gated: bool = False
 
 

@@ -170,8 +170,8 @@ class Accepted:
     version: int
     data_id: int
     iteration: int
-    staleness: int
-    """Commits since the update's version."""
+    staleness: float
+    """Age in the condition's `staleness_unit`: commits since the update's version, or cycles or seconds since its dispatch."""
     rate: float | None
     """Weight; None when refused."""
     interval_ns: tuple[int, int]
@@ -194,7 +194,7 @@ class Contributor:
     id: int
     dispatched_ns: int
     stamp_ns: int
-    staleness: int
+    staleness: float
     rate: float
 
 

@@ -35,6 +35,7 @@ OTHERS: dict[str, list[Any]] = {
     "loop": ["async"],
     "select": ["random", {"type": "random", "every": "round"}],
     "staleness": ["exact", "same_bin"],
+    "staleness_unit": ["cycle", "stamp"],
     "commit": [["agg_goal"], [{"type": "variance", "threshold": 0.2}], [{"type": "cap", "max": 3}]],
     "payload": [{"down": "once_per_version"}],
     "perturb": [

@@ -307,3 +307,22 @@ def test_a_commit_elsewhere_asks_for_no_n_eff() -> None:
     stage.answer(1)
     (close,) = stage.answer(2).records(AggRound)
     assert (close.n_eff, close.gated) == (None, 0)
+
+
+@pytest.mark.parametrize(("unit", "ages"), [("version", [0, 0, 0]), ("cycle", [0, 0, 2]), ("stamp", [1.0, 1.0, 2.0])])
+def test_inside_a_bin_the_version_stands_still_and_the_other_units_do_not(unit: str, ages: list[float]) -> None:
+    """Two closes without a commit; the third release was asked for at the very start."""
+    stage = started(goal=1, concurrency=2, trainers=2, staleness_unit=unit, rate="fedbuff", commit=[{"type": "cap", "max": 9}])
+    heard = [stage.answer(number) for number in (1, 3, 2)]
+    judged = [each.records(Accepted)[0] for each in heard]
+    assert [each.staleness for each in judged] == ages
+    assert [each.rate for each in judged] == pytest.approx([(1 + s) ** -0.5 for s in ages])
+    assert [each.records(AggRound)[0].cohort[0].staleness for each in heard] == ages
+
+
+def test_an_update_that_is_refused_has_its_age_in_the_same_unit() -> None:
+    stage = started(goal=1, concurrency=2, trainers=2, staleness_unit="stamp", staleness="same_bin")
+    for number in (1, 3):
+        stage.answer(number)
+    (judged,) = stage.answer(2).records(Accepted)
+    assert (judged.accepted, judged.staleness) == (False, 2.0)
