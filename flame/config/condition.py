@@ -16,7 +16,7 @@ from flame.policies.perturb import Perturb, Single
 from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, Select
 from flame.policies.server_opt import ServerOpt, Sgd
-from flame.policies.staleness import Staleness
+from flame.policies.staleness import Staleness, Unit
 
 SOURCES = ("values", "lognormal", "registry", "ai_benchmark")
 """Keys of `Delays` of which one excludes the others."""
@@ -228,6 +228,7 @@ class Condition(Frozen):
     loop: Literal["sync", "async"] = "sync"
     select: Select = All()
     staleness: Staleness = "accept"
+    staleness_unit: Unit = "version"
     rate: Rate = Constant()
     commit: tuple[Commit, ...] = (Variance(threshold=0.1),)
     payload: Payloads = Payloads()

@@ -42,8 +42,8 @@ class GradientResult:
 
     delta: (p,) the upload, d v for forward gradients. loss: mean at theta over the bin. utility:
     |bin| sqrt(mean of squared per-sample losses), Oort's U. samples: size of the bin. probes:
-    perturbations tried. passes: forward passes spent. derivative: the directional derivative d
-    (of the probe that was sent), 0.0 for backprop.
+    perturbations tried. passes: forward passes spent. derivative: the directional derivative d of
+    the probe that was sent (of the first, where all were averaged), 0.0 for backprop.
     """
 
     delta: Tensor

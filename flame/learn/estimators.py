@@ -56,7 +56,7 @@ class Slopes:
 
 
 def local_step(condition: Condition, layout: Layout, objective: Objective, task: Gradient) -> GradientResult:
-    """One trainer's answer to one assign: probe, measure the slope, upload d v (the mean of them for P probes)."""
+    """One trainer's answer to one assign: probe, measure the slopes, upload what `perturb` makes of them."""
     theta = vector(task.theta)
     if condition.estimator.type == "backprop":
         losses, gradient = objective.gradient(theta)
@@ -64,8 +64,8 @@ def local_step(condition: Condition, layout: Layout, objective: Objective, task:
     towards = None if task.direction is None else vector(task.direction)
     probes = condition.perturb.draw(task.seed, layout, towards)  # (P, p)
     slopes = measure(condition.estimator, objective, theta, probes)
-    delta = np.add.reduce(slopes.d[:, None] * probes, axis=0) / len(probes)
-    return _result(slopes.losses, delta.astype(theta.dtype), slopes.passes, len(probes), float(slopes.d[0]))
+    sent = condition.perturb.combine(task.seed, slopes.d, probes)
+    return _result(slopes.losses, sent.delta.astype(theta.dtype), slopes.passes, len(probes), float(sent.scalars[0]))
 
 
 def measure(estimator: Estimator, objective: Objective, theta: Vector, probes: NDArray[np.float64]) -> Slopes:

@@ -91,6 +91,13 @@ def half_variance(uploads: Sequence[Tensor]) -> float | None:
     return float(np.add.reduce(gap * gap) / (2 * gap.size))
 
 
+def mean_square(uploads: Sequence[Tensor]) -> float | None:
+    """Mean over the uploads of ||u||^2 / m, m counting the coordinates; None for n < 1 (algorithms.md, section 3)."""
+    if not uploads:
+        return None
+    return sum(norm(vector(upload)) ** 2 / prod(upload.shape) for upload in uploads) / len(uploads)
+
+
 def _mean(uploads: Sequence[Tensor]) -> NDArray[np.float64]:
     total = np.zeros(uploads[0].shape, np.float64)
     for upload in uploads:

@@ -6,6 +6,9 @@ from flame.core.messages import Update
 from flame.core.progress import Progress
 from flame.core.tensor import Tensor
 from flame.learn.params import Vector, finite
+from flame.policies import staleness
+from flame.policies.rate import Weight
+from flame.policies.staleness import Unit
 from flame.roles.cycle import Upload
 from flame.roles.roster import Row
 from flame.telemetry.records import Accepted, Contributor
@@ -23,11 +26,17 @@ def misfit(row: Row, update: Update, theta: Tensor) -> str | None:
     return None
 
 
-def judged(at: Progress, row: Row, stamp: int, update: Update, *, reason: str, rate: float | None) -> Accepted:
-    """The record of an update released at `stamp`. rate: its weight, None when it was refused."""
+def age(unit: Unit, at: Progress, row: Row, stamp: int) -> float:
+    """How old the answer to `row` is when it is released at `stamp`."""
+    return staleness.age(unit, at, stamp, version=row.version, cycle=row.cycle, stamp=row.stamp)
+
+
+def judged(at: Progress, row: Row, stamp: int, update: Update, *, unit: Unit, reason: str, weight: Weight | None) -> Accepted:
+    """The record of an update released at `stamp`. weight: None when it was refused."""
+    rate, parts, gated = (weight.value, weight.parts, weight.gated) if weight else (None, None, False)
     return Accepted(
-        at, row.id, row.node, rate is not None, reason, row.version, row.data_id, row.iteration,
-        at.model_version - row.version, rate, (row.stamp, stamp), update.stamp, update.loss, update.utility,
+        at, row.id, row.node, weight is not None, reason, row.version, row.data_id, row.iteration,
+        age(unit, at, row, stamp), rate, (row.stamp, stamp), update.stamp, update.loss, update.utility, parts, gated,
     )  # fmt: skip
 
 

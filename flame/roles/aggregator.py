@@ -30,9 +30,9 @@ from flame.core.tasks import EvalResult, Evaluate
 from flame.core.tensor import Tensor
 from flame.core.time import seconds
 from flame.learn.params import finite, norm, tensor, vector
-from flame.policies.commit import KEEP, Variance, first_match
+from flame.policies.commit import KEEP, NEff, Variance, first_match
 from flame.policies.payload import DOWN
-from flame.policies.rate import RateView
+from flame.policies.rate import RateView, Weight
 from flame.policies.select import SelectView
 from flame.policies.staleness import refusal
 from flame.roles import accounts
@@ -60,7 +60,7 @@ class Aggregator:
         self.phase = GATHERING
         self.inbox = Inbox(condition.commit_order)
         self.roster = Roster()
-        self.cycle = Cycle(bins)
+        self.cycle = Cycle(bins, squares=any(isinstance(rule, NEff) for rule in condition.commit))
         self.released: list[Key] = []
         self.profiles: dict[str, Profile] = {}
         self._nodes = frozenset(condition.nodes)
@@ -277,14 +277,17 @@ class Aggregator:
     def _accept(self, key: Key, update: Update, delta: Tensor) -> None:
         row = self.roster.take(update.id)
         self.accepts += 1
-        staleness = self.cycle.progress.model_version - row.version
-        rate = self.condition.rate.weigh(RateView(staleness, update.utility))
-        self._emit_judged(row, key[0], update, "accepted", rate)
-        self.cycle.accepted.append(Upload(row, key[0], delta, rate, staleness))
+        staleness = accounts.age(self.condition.staleness_unit, self.cycle.progress, row, key[0])
+        rate = self.condition.rate
+        running = self.cycle.running() if rate.wants_running else None
+        weight = rate.weigh(RateView(staleness, update.utility, vector(delta), running))
+        self._emit_judged(row, key[0], update, "accepted", weight)
+        self.cycle.accepted.append(Upload(row, key[0], delta, weight.value, staleness, weight.gated))
 
-    def _emit_judged(self, row: Row, stamp: int, update: Update, reason: str, rate: float | None) -> None:
+    def _emit_judged(self, row: Row, stamp: int, update: Update, reason: str, weight: Weight | None) -> None:
         if self._detailed:
-            self._emit(accounts.judged(self.cycle.progress, row, stamp, update, reason=reason, rate=rate))
+            at, unit = self.cycle.progress, self.condition.staleness_unit
+            self._emit(accounts.judged(at, row, stamp, update, unit=unit, reason=reason, weight=weight))
 
     # ---- the close of a cycle
 
@@ -303,7 +306,7 @@ class Aggregator:
             AggRound(
                 before, goal, concurrency, accounts.contributors(cohort), stamp, view.variance, self._threshold, reason != KEEP,
                 reason, self.condition.rate.type, grad_norm, view.uploads, self.roster.in_flight, self.theta.digest,
-                self.roster.ledger.hex(), self.accepts, self.rejects,
+                self.roster.ledger.hex(), self.accepts, self.rejects, sum(upload.gated for upload in cohort), view.n_eff,
             )
         )  # fmt: skip
         if self._diverged:

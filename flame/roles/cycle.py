@@ -9,38 +9,43 @@ Uploads are in canonical order (stamp, node, id), which is the order of their re
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from flame.core.progress import Progress
 from flame.core.tensor import Tensor
-from flame.learn.params import Vector, half_variance, total, weighted_mean
+from flame.learn.params import Vector, half_variance, mean_square, total, vector, weighted_mean
 from flame.policies.commit import BinView
 from flame.roles.roster import Row
 
 
 @dataclass(slots=True)
 class Upload:
-    """One accepted update. rate and staleness are those of its acceptance; stamp that of its release."""
+    """One accepted update. rate, staleness and gated are those of its acceptance; stamp that of its release."""
 
     row: Row
     stamp: int
     delta: Tensor
     rate: float
-    staleness: int
+    staleness: float
+    gated: bool = False
 
 
 class Cycle:
     """The open cycle of the open bin.
 
     goal, concurrency: K and C as sampled at this cycle's start. quota: how many more this cycle may
-    dispatch (sync); None for no bound but C (async).
+    dispatch (sync); None for no bound but C (async). squares: whether a commit rule wants the mean square.
     """
 
-    def __init__(self, bins: int) -> None:
+    def __init__(self, bins: int, *, squares: bool = False) -> None:
         self.progress = Progress()
         self.goal = self.concurrency = 0
         self.quota: int | None = None
         self.accepted: list[Upload] = []
         self.pool: list[Upload] = []
-        self._bins = bins
+        self._bins, self._squares = bins, squares
+        self._sum: Vector | None = None
+        self._summed = 0
 
     def open(self, goal: int, concurrency: int, quota: int | None) -> None:
         """Sample K and C for the cycle that starts. K := clamp(K, 1, C)."""
@@ -51,12 +56,25 @@ class Cycle:
         """K accepts are in."""
         return len(self.accepted) >= self.goal
 
+    def running(self) -> Vector | None:
+        """The rate-weighted sum (p,) of what this cycle has accepted, in order and in float64; None before the first.
+
+        It is brought up to date when it is asked for, so that rates which don't want it cost nothing.
+        """
+        for upload in self.accepted[self._summed :]:
+            weighed = upload.rate * vector(upload.delta).astype(np.float64)
+            self._sum = weighed if self._sum is None else self._sum + weighed
+        self._summed = len(self.accepted)
+        return self._sum
+
     def close(self) -> tuple[list[Upload], BinView]:
         """Cut the first K accepts into the bin's pool. The cohort, and what the commit rules may look at."""
         cohort, self.accepted = self.accepted[: self.goal], self.accepted[self.goal :]
+        self._sum, self._summed = None, 0
         self.pool += cohort
-        variance = half_variance([upload.delta for upload in self.pool])
-        return cohort, BinView(self.progress.iteration, len(self.pool), variance)
+        deltas = [upload.delta for upload in self.pool]
+        squares = mean_square(deltas) if self._squares else None
+        return cohort, BinView(self.progress.iteration, len(deltas), half_variance(deltas), squares)
 
     def aggregate(self) -> Vector:
         """G (p,): one mean over every upload of the bin, each with the rate of its acceptance."""

@@ -170,8 +170,8 @@ class Accepted:
     version: int
     data_id: int
     iteration: int
-    staleness: int
-    """Commits since the update's version."""
+    staleness: float
+    """Age in the condition's `staleness_unit`: commits since the update's version, or cycles or seconds since its dispatch."""
     rate: float | None
     """Weight; None when refused."""
     interval_ns: tuple[int, int]
@@ -179,6 +179,10 @@ class Accepted:
     due_ns: int
     loss: float
     utility: float
+    parts: dict[str, float] | None = None
+    """What the weight was made of, by name: staleness, utility, base, cos, align, inverse_variance; None when refused."""
+    gated: bool = False
+    """The align gate lowered the weight."""
     kind: Literal["accepted"] = "accepted"
 
 
@@ -190,7 +194,7 @@ class Contributor:
     id: int
     dispatched_ns: int
     stamp_ns: int
-    staleness: int
+    staleness: float
     rate: float
 
 
@@ -210,7 +214,7 @@ class AggRound:
     threshold: float | None
     committed: bool
     reason: str
-    """natural, cap, goal, or keep."""
+    """natural, plateau, cap, pool_size, n_eff, goal, or keep."""
     rate_policy: str
     grad_norm: float | None
     """Norm of G; None when nothing was committed."""
@@ -225,6 +229,10 @@ class AggRound:
     accepts: int
     """Accepts so far."""
     rejects: int
+    gated: int = 0
+    """Members of the cohort whose weight the align gate lowered."""
+    n_eff: float | None = None
+    """Independent uploads that the pool is worth, 2 mean(||u||^2 / m) / V; None where no commit rule asks for it."""
     vclock_ns: int | None = None
     """Sim: `now` of the driver (filled by the driver)."""
     wall_s: float | None = None

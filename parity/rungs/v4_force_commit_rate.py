@@ -5,7 +5,7 @@ from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.statistics import mean
 
-UNFORCED = ("natural", "goal")
+UNFORCED = ("natural", "pool_size", "n_eff", "goal")
 
 
 @rung(

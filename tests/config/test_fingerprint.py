@@ -40,17 +40,26 @@ OTHERS: dict[str, list[Any]] = {
     "loop": ["async"],
     "select": ["random", {"type": "random", "every": "round"}],
     "staleness": ["exact", "same_bin"],
+    "staleness_unit": ["cycle", "stamp"],
     "commit": [["agg_goal"], [{"type": "variance", "threshold": 0.2}], [{"type": "cap", "max": 3}]],
     "payload": [{"down": "once_per_version"}],
-    "perturb": ["guided", {"type": "guided", "candidates": 3}, {"type": "single", "distribution": "sphere"}],
+    "perturb": [
+        "guided",
+        "mean_of",
+        "best_of",
+        {"type": "best_of", "coin": True},
+        {"type": "guided", "candidates": 3},
+        {"type": "single", "distribution": "sphere"},
+    ],
     "estimator": [{"type": "backprop"}, {"h": 0.02}, {"h": "auto"}],
-    "server_opt": [{"lr": 0.02}, {"lr": 0.01, "decay": "round"}],
+    "server_opt": [{"type": "sgd", "lr": 0.02}, {"type": "sgd", "lr": 0.01, "decay": "round"}, "nesterov", "trust_ratio"],
+    "rate": ["fedbuff", "felix", "grad_aware", {"type": "grad_aware", "base": "fedbuff"}, {"type": "grad_aware", "var_ref": 1}],
     "eval": [{"rows": 5}, {"every": 2}, {"seconds": 1}, {"blocks": True}],
     "stop": [{"cycles": 6}, {"commits": 5}, {"cycles": 5, "runtime_s": 9}, {"cycles": 5, "target": {"accuracy": 0.5}}],
     "limits": [{"max_rejects": 70}],
 }  # fmt: skip
 """Other values of each field, one at a time."""
-ONE_VALUE = {"rate", "commit_order", "pacing"}
+ONE_VALUE = {"commit_order", "pacing"}
 """Fields that have one value only, or change together."""
 IN_NO_FINGERPRINT = {"grace_s": 3, "resend_s": 9, "respawns": 1, "chunk_bytes": 4096, "ready_wait_s": 3, "heartbeat_s": 1}
 

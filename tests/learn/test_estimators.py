@@ -205,3 +205,28 @@ class TestSelfCheck:
             condition(), Layout(("w",), ((3,),)), Samples(np.zeros(4), slope=0.0), Gradient("t0", 0, 0, 1, tensor(np.zeros(3)))
         )
         assert not vector(got.delta).any()
+
+
+class TestSeveralProbes:
+    """The step with P probes: what is tried, what is sent, what is counted."""
+
+    LAYOUT, G = Layout(("w",), ((6,),)), np.arange(6.0)
+
+    def sent(self, perturb, kind="forward_ad"):
+        changed = condition(estimator={"type": kind}, perturb=perturb)
+        return local_step(changed, self.LAYOUT, Linear(self.G), Gradient("t0", 0, 0, 77, tensor(np.zeros(6))))
+
+    @pytest.mark.parametrize(("kind", "passes"), [("forward_ad", 4), ("central_difference", 8)])
+    def test_mean_of_sends_the_mean(self, kind, passes):
+        got = self.sent({"type": "mean_of", "probes": 4}, kind)
+        v = np.stack([direction(77, i, 6, "gaussian") for i in range(4)])
+        assert vector(got.delta) == pytest.approx(np.mean((v @ self.G)[:, None] * v, axis=0), rel=1e-9)
+        assert (got.probes, got.passes) == (4, passes)
+        assert got.derivative == pytest.approx(v[0] @ self.G)
+
+    def test_best_of_sends_the_steepest(self):
+        got = self.sent({"type": "best_of", "probes": 4})
+        v = max((direction(77, i, 6, "gaussian") for i in range(4)), key=lambda v: abs(v @ self.G))
+        assert vector(got.delta) == pytest.approx((v @ self.G) * v, rel=1e-9)
+        assert (got.probes, got.passes) == (4, 4)
+        assert got.derivative == pytest.approx(v @ self.G)

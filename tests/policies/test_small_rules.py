@@ -6,13 +6,14 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from flame.core.progress import Progress
+from flame.core.time import SECOND
 from flame.policies.commit import Commit, Variance
 from flame.policies.payload import DOWN, AlwaysFull, OncePerVersion, Payloads
 from flame.policies.perturb import Guided, Perturb, Single
-from flame.policies.rate import Constant, Rate, RateView
+from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, Random, Select
 from flame.policies.server_opt import ServerOpt, Sgd
-from flame.policies.staleness import Staleness, refusal
+from flame.policies.staleness import Staleness, Unit, age, refusal
 
 AT = Progress(round=2, data_id=1, iteration=3, model_version=7, cycle=40)
 
@@ -55,9 +56,13 @@ def test_staleness(policy: Staleness, version: int, iteration: int, why: str | N
     assert refusal(policy, version, iteration, AT) == why
 
 
-@pytest.mark.parametrize(("staleness", "utility"), [(0, 0.0), (3, 5.0), (100, -1.0)])
-def test_a_constant_rate_is_1(staleness: int, utility: float) -> None:
-    assert Constant().weigh(RateView(staleness, utility)) == 1.0
+@pytest.mark.parametrize(
+    ("unit", "s"),
+    [("version", 2), ("cycle", 9), ("stamp", 1.5)],
+)
+def test_an_age_is_in_commits_cycles_or_seconds(unit: Unit, s: float) -> None:
+    """Asked for at version 5, cycle 31, 0.5 s; released at version 7, cycle 40, 2 s."""
+    assert age(unit, AT, 2 * SECOND, version=5, cycle=31, stamp=SECOND // 2) == s
 
 
 @pytest.mark.parametrize(

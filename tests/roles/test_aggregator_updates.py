@@ -261,3 +261,73 @@ class TestIntrusions:
     def test_the_ranks_of_own_rows_are_not_confused(self) -> None:
         stage = started(stop={"runtime_s": 5.0})
         assert stage.step(TimerFired((5 * SECOND + 1, STOP, "t0", 0))).records(Fault) != []
+
+
+class TestGradAware:
+    """The align gate in a run: what it lowers, what is on record, and that G has it."""
+
+    def run(self) -> tuple[Stage, list[Accepted], AggRound]:
+        stage = started(goal=3, rate={"type": "grad_aware", "base": "fedbuff"}, commit=[{"type": "n_eff", "n": 0.001}])
+        first = stage.answer(1, 4.0, 0.0).records(Accepted)
+        second = stage.answer(2, -3.0, 0.0).records(Accepted)
+        heard = stage.answer(3, 3.0, 4.0)
+        return stage, [*first, *second, *heard.records(Accepted)], heard.records(AggRound)[0]
+
+    def test_the_rates_and_their_parts_are_on_record(self) -> None:
+        _, judged, _ = self.run()
+        assert [each.rate for each in judged] == [1.0, 0.0, 1.0]
+        assert [each.gated for each in judged] == [False, True, False]
+        base = {"base": 1.0, "staleness": 1.0}
+        assert judged[0].parts == base | {"align": 1.0}
+        assert judged[1].parts == base | {"align": 0.0, "cos": -1.0}
+        assert judged[2].parts == base | {"align": 1.0, "cos": pytest.approx(0.6)}
+
+    def test_the_close_counts_the_gated_and_moves_by_what_was_weighed(self) -> None:
+        stage, _, close = self.run()
+        assert (close.gated, close.reason) == (1, "n_eff")
+        assert stage.theta == (-(4 + 3) / 3, -4 / 3)
+
+    def test_the_close_has_n_eff(self) -> None:
+        """Mean square (16 + 9 + 25) / 6; A = (4, 0), B = (0, 2): V = 20 / 4."""
+        _, _, close = self.run()
+        assert close.n_eff == pytest.approx(2 * (50 / 6) / 5)
+
+    def test_each_cycle_is_gated_by_itself(self) -> None:
+        stage = started(goal=1, concurrency=2, rate="grad_aware")
+        stage.answer(1, 1.0, 0.0)
+        (judged,) = stage.answer(3, -1.0, 0.0).records(Accepted)
+        assert (judged.gated, judged.at.cycle) == (False, 1)
+
+
+def test_what_was_refused_has_no_parts() -> None:
+    stage = started(goal=1, concurrency=2, staleness="same_bin", rate="fedbuff")
+    assert stage.answer(1).records(Accepted)[0].parts == {"staleness": 1.0}
+    stage.answer(3)
+    (judged,) = stage.answer(2).records(Accepted)
+    assert (judged.accepted, judged.rate, judged.parts, judged.gated) == (False, None, None, False)
+
+
+def test_a_commit_elsewhere_asks_for_no_n_eff() -> None:
+    stage = started(goal=2)
+    stage.answer(1)
+    (close,) = stage.answer(2).records(AggRound)
+    assert (close.n_eff, close.gated) == (None, 0)
+
+
+@pytest.mark.parametrize(("unit", "ages"), [("version", [0, 0, 0]), ("cycle", [0, 0, 2]), ("stamp", [1.0, 1.0, 2.0])])
+def test_inside_a_bin_the_version_stands_still_and_the_other_units_do_not(unit: str, ages: list[float]) -> None:
+    """Two closes without a commit; the third release was asked for at the very start."""
+    stage = started(goal=1, concurrency=2, trainers=2, staleness_unit=unit, rate="fedbuff", commit=[{"type": "cap", "max": 9}])
+    heard = [stage.answer(number) for number in (1, 3, 2)]
+    judged = [each.records(Accepted)[0] for each in heard]
+    assert [each.staleness for each in judged] == ages
+    assert [each.rate for each in judged] == pytest.approx([(1 + s) ** -0.5 for s in ages])
+    assert [each.records(AggRound)[0].cohort[0].staleness for each in heard] == ages
+
+
+def test_an_update_that_is_refused_has_its_age_in_the_same_unit() -> None:
+    stage = started(goal=1, concurrency=2, trainers=2, staleness_unit="stamp", staleness="same_bin")
+    for number in (1, 3):
+        stage.answer(number)
+    (judged,) = stage.answer(2).records(Accepted)
+    assert (judged.accepted, judged.staleness) == (False, 2.0)

@@ -131,3 +131,40 @@ def test_u_is_the_unweighted_sum() -> None:
 
 def test_a_bin_of_nothing_has_no_u() -> None:
     assert Cycle(1).commit() is None
+
+
+class TestRunning:
+    """What grad_aware holds an update against: this cycle's accepts, weighed, in order."""
+
+    def test_it_is_the_rate_weighted_sum_in_float64(self) -> None:
+        cycle = cycle_of(3)
+        assert cycle.running() is None
+        cycle.accepted.append(upload(1, 2.0, 0.0, rate=0.5))
+        assert cycle.running().tolist() == [1.0, 0.0]  # type: ignore[union-attr]
+        cycle.accepted += [upload(2, 4.0, 2.0, rate=0.25), upload(3, 0.0, 1.0)]
+        assert cycle.running().tolist() == [2.0, 1.5]  # type: ignore[union-attr]
+
+    def test_a_close_starts_it_anew_from_what_is_carried(self) -> None:
+        cycle = cycle_of(1, upload(1), upload(2, 4.0, 2.0, rate=0.5))
+        cycle.running()
+        cycle.close()
+        assert cycle.running().tolist() == [2.0, 1.0]  # type: ignore[union-attr]
+        cycle.close()
+        assert cycle.running() is None
+
+    def test_what_was_handed_out_is_never_changed(self) -> None:
+        cycle = cycle_of(3, upload(1))
+        before = cycle.running()
+        cycle.accepted.append(upload(2))
+        cycle.running()
+        assert before.tolist() == [1.0, 0.0]  # type: ignore[union-attr]
+
+
+def test_the_mean_square_is_computed_where_it_is_wanted() -> None:
+    """(1 + 0)/2 and (4 + 16)/2: their mean is 5.25. V = (1 + 16) / 4 = 4.25, so n_eff = 42/17."""
+    for squares, expected in ((False, None), (True, 5.25)):
+        cycle = Cycle(3, squares=squares)
+        cycle.open(2, 10, None)
+        cycle.accepted += [upload(1), upload(2, 2.0, 4.0)]
+        _, view = cycle.close()
+        assert (view.mean_square, view.n_eff) == (pytest.approx(expected), pytest.approx(42 / 17) if squares else None)

@@ -10,11 +10,20 @@ KEEP = "keep"
 
 @dataclass(slots=True)
 class BinView:
-    """The bin at a close. iteration: closes before this one. uploads: n in the pool. variance: V, None for n < 2."""
+    """The bin at a close. iteration: closes before this one. uploads: n in the pool. variance: V, None for n < 2.
+
+    mean_square: mean over the uploads of ||u||^2 / m; None for n < 1, and where no rule wants it.
+    """
 
     iteration: int
     uploads: int
     variance: float | None
+    mean_square: float | None = None
+
+    @property
+    def n_eff(self) -> float | None:
+        """2 mean_square / V: how many independent uploads the pool is worth; None where undefined."""
+        return 2 * self.mean_square / self.variance if self.mean_square is not None and self.variance else None
 
 
 class CommitRule(Protocol):

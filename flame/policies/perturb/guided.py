@@ -9,11 +9,11 @@ retries included, and from version 1 on.
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import PositiveInt
 
 from flame.learn.params import Layout, Vector
-from flame.policies.perturb.noise import Distribution, direction
+from flame.policies.perturb.combined import Combined, Wide, one_of
+from flame.policies.perturb.noise import Distribution, direction, directions
 from flame.policies.policy import Policy
 
 
@@ -28,18 +28,22 @@ class Guided(Policy):
         """Whether u is used for this bin: odd ones, from version 1 on."""
         return version >= 1 and data_id % 2 == 1
 
-    def draw(self, seed: int, layout: Layout, towards: Vector | None) -> NDArray[np.float64]:
+    def draw(self, seed: int, layout: Layout, towards: Vector | None) -> Wide:
         """The probes, (1, p). towards: u (p,), None where there is none: then the first candidate."""
         if towards is None:
             return direction(seed, 0, layout.size, self.distribution)[None]
-        drawn = np.stack([direction(seed, i, layout.size, self.distribution) for i in range(self.candidates)])
+        drawn = directions(seed, self.candidates, layout.size, self.distribution)
         best = np.empty(layout.size)
         for _, part, _ in layout.slices():
             best[part] = drawn[self._nearest(drawn[:, part], towards[part]), part]
         return best[None]
 
+    def combine(self, seed: int, slopes: Wide, probes: Wide) -> Combined:
+        """d v of the one probe that was put together."""
+        return one_of(slopes, probes, 0)
+
     @staticmethod
-    def _nearest(candidates: NDArray[np.float64], towards: Vector) -> int:
+    def _nearest(candidates: Wide, towards: Vector) -> int:
         dots = np.add.reduce(candidates * towards.astype(np.float64), axis=1)
         lengths = np.sqrt(np.add.reduce(candidates * candidates, axis=1))
         return int(np.argmax(dots / lengths))

@@ -22,3 +22,8 @@ def direction(seed: int, index: int, size: int, distribution: Distribution) -> N
         return generator.integers(0, 2, size).astype(np.float64) * 2 - 1
     values = generator.standard_normal(size)
     return values * np.sqrt(size / np.add.reduce(values * values)) if distribution == "sphere" else values
+
+
+def directions(seed: int, count: int, size: int, distribution: Distribution) -> NDArray[np.float64]:
+    """Probes 0 to count - 1 of `seed`, (count, size)."""
+    return np.stack([direction(seed, index, size, distribution) for index in range(count)])

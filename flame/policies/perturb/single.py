@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from flame.learn.params import Layout, Vector
+from flame.policies.perturb.combined import Combined, Wide, one_of
 from flame.policies.perturb.noise import Distribution, direction
 from flame.policies.policy import Policy
 
@@ -20,6 +18,10 @@ class Single(Policy):
         """Never: the last committed direction plays no part."""
         return False
 
-    def draw(self, seed: int, layout: Layout, towards: Vector | None) -> NDArray[np.float64]:
+    def draw(self, seed: int, layout: Layout, towards: Vector | None) -> Wide:
         """The probes, (1, p)."""
         return direction(seed, 0, layout.size, self.distribution)[None]
+
+    def combine(self, seed: int, slopes: Wide, probes: Wide) -> Combined:
+        """d v."""
+        return one_of(slopes, probes, 0)

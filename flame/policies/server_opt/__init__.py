@@ -2,9 +2,21 @@
 
 from typing import Annotated
 
+from pydantic import Field
+
 from flame.policies.policy import BY_NAME
+from flame.policies.server_opt.adagrad import Adagrad
+from flame.policies.server_opt.adam import Adam
+from flame.policies.server_opt.clip import Clip
+from flame.policies.server_opt.momentum import Momentum
+from flame.policies.server_opt.nesterov import Nesterov
 from flame.policies.server_opt.sgd import Sgd
+from flame.policies.server_opt.step import ServerStep
+from flame.policies.server_opt.trust_ratio import TrustRatio
+from flame.policies.server_opt.yogi import Yogi
 
-ServerOpt = Annotated[Sgd, BY_NAME]
+ServerOpt = Annotated[
+    Adagrad | Adam | Clip | Momentum | Nesterov | Sgd | TrustRatio | Yogi, Field(discriminator="type"), BY_NAME
+]  # fmt: skip
 
-__all__ = ["ServerOpt", "Sgd"]
+__all__ = ["Adagrad", "Adam", "Clip", "Momentum", "Nesterov", "ServerOpt", "ServerStep", "Sgd", "TrustRatio", "Yogi"]

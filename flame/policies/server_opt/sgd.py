@@ -17,6 +17,11 @@ class Sgd(Policy):
     decay: Literal["none", "round"] = "none"
     rounds: PositiveInt = 3000
 
+    @property
+    def gain(self) -> str:
+        """lr, at the start."""
+        return f"{self.lr:.3g}" + (f", down to 0 over {self.rounds} rounds" if self.decay == "round" else "")
+
     def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: None) -> tuple[Vector, None]:
         """The next theta (p,), a new array of theta's dtype, and the optimizer's next state."""
         left = max(self.rounds - progress.round, 0) / self.rounds if self.decay == "round" else 1.0

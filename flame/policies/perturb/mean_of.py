@@ -1,0 +1,34 @@
+"""Several probes, averaged: the forward gradient with P times less variance, for P times the passes.
+
+ghat = (1/P) sum d_i v_i,   E ||ghat - g||^2 = (p + 1) ||g||^2 / P   (gaussian)
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import PositiveInt
+
+from flame.learn.params import Layout, Vector
+from flame.policies.perturb.combined import Combined, Wide
+from flame.policies.perturb.noise import Distribution, directions
+from flame.policies.policy import Policy
+
+
+class MeanOf(Policy):
+    """The mean of d v over `probes` probes; the sum runs in their order."""
+
+    type: Literal["mean_of"] = "mean_of"
+    probes: PositiveInt = 10
+    distribution: Distribution = "gaussian"
+
+    def wants_direction(self, version: int, data_id: int) -> bool:
+        """Never: the last committed direction plays no part."""
+        return False
+
+    def draw(self, seed: int, layout: Layout, towards: Vector | None) -> Wide:
+        """The probes, (P, p)."""
+        return directions(seed, self.probes, layout.size, self.distribution)
+
+    def combine(self, seed: int, slopes: Wide, probes: Wide) -> Combined:
+        """(1/P) sum d v."""
+        return Combined(np.add.reduce(slopes[:, None] * probes, axis=0) / len(probes), None, slopes)

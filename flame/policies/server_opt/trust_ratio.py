@@ -1,0 +1,60 @@
+"""A step of a share of the model's own length, along G (after LARS: You et al. 2017; algorithms.md, section 5).
+
+    theta <- theta - rho_t max(||theta||, floor) G / ||G||
+
+One norm over all trainables. The length of G cancels, so one rho serves models and perturbations whose
+best learning rates differ thirty times: best_of, which is a longer G, is no longer a longer step. The
+floor lets a head of zeros start. It never comes to rest by itself, hence the schedules, in t = commits so far:
+
+    constant   rho
+    linear     rho max(0, 1 - t / over)
+    inverse    rho / (1 + t / over)
+"""
+
+from typing import Literal, Self
+
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+
+from flame.core.progress import Progress
+from flame.learn.params import Vector, norm
+from flame.policies.policy import Policy
+from flame.policies.server_opt.step import descended, wide
+
+Schedule = Literal["constant", "linear", "inverse"]
+LAW: dict[Schedule, str] = {"constant": "", "linear": " x (1 - t/{over})", "inverse": " / (1 + t/{over})"}
+
+
+class TrustRatio(Policy):
+    """rho: share of ||theta|| per commit. floor: the least ||theta|| that counts. over: commits of the schedule."""
+
+    type: Literal["trust_ratio"] = "trust_ratio"
+    rho: PositiveFloat = 0.02
+    schedule: Schedule = "constant"
+    over: PositiveInt = 300
+    floor: NonNegativeFloat = 1.0
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> Self:
+        if self.schedule == "linear" and "over" not in self.model_fields_set:
+            raise ValueError("`schedule: linear` stands still after `over` commits, which isn't given; give one, such as `over: 600`")
+        return self
+
+    @property
+    def gain(self) -> str:
+        """It has none: the length of G cancels."""
+        share = f"{self.rho:.3g}{LAW[self.schedule].format(over=self.over)}"
+        return f"{share} of ||theta|| (at least {self.floor:.3g}), whatever G's length"
+
+    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: None) -> tuple[Vector, None]:
+        """The next theta; the same where G is zero."""
+        length = norm(aggregate)
+        if length == 0:
+            return theta.copy(), state
+        reach = self.rho_at(progress.model_version) * max(norm(theta), self.floor)
+        return descended(theta, reach * (wide(aggregate) / length)), state
+
+    def rho_at(self, commits: int) -> float:
+        """rho_t, t the number of commits before this one."""
+        past = commits / self.over
+        shares = {"constant": 1.0, "linear": max(0.0, 1 - past), "inverse": 1 / (1 + past)}
+        return self.rho * shares[self.schedule]
