@@ -1,8 +1,7 @@
 """What a selector may look at: a read-only view of the one ledger."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from flame.core.progress import Progress
@@ -28,9 +27,6 @@ class Standing(Protocol):
         """Modelled duration D of one unit of work, ns."""
 
 
-NOBODY: Mapping[str, Standing] = MappingProxyType({})
-
-
 @dataclass(slots=True)
 class SelectView:
     """free: selectable nodes, indexable in O(1), in ledger order (a function of the released sequence).
@@ -43,5 +39,5 @@ class SelectView:
     progress: Progress
     seed: int
     ordinal: int
-    nodes: Mapping[str, Standing] = NOBODY
+    nodes: Mapping[str, Standing] = field(default_factory=dict)
     unexplored: int = 0
