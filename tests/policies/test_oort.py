@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from math import inf, log, sqrt
-from typing import Any
+from pathlib import Path
+from random import Random as Ties
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,13 +15,25 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.stats import chisquare
 
+from flame.config import Condition
+from flame.config.devices import profiles
 from flame.core.progress import Progress
 from flame.core.rng import derive
+from flame.learn.learner import build
 from flame.policies.select import AsyncOort, FedBuff, Oort, Random, SelectView
 from flame.policies.select.draw import drawn
 from flame.policies.select.oort import Preferred, State, bounds_of, preferred_duration
 from flame.policies.select.pacer import Pacer, Pacing, exploiting, paced
-from flame.telemetry.records import Score
+from flame.roles.aggregator import Aggregator
+from flame.roles.trainer import Trainer
+from flame.runtime.compute import Inline
+from flame.runtime.journal import Journal
+from flame.runtime.replay import replay
+from flame.runtime.sim import Simulation
+from flame.telemetry.records import Score, Selection
+from flame.telemetry.writer import Silence
+from tests.determinism.digests import condition, digest, simulate
+from tests.determinism.trace import Trace, difference, faults_of_slots
 
 
 @dataclass
@@ -494,3 +508,53 @@ def test_fedbuff_draws_as_random_does() -> None:
 def test_numbers_out_of_range_are_refused(field: str, value: Any) -> None:
     with pytest.raises(ValidationError, match=field):
         Oort.model_validate({field: value})
+
+
+class TestRun:
+    """A whole simulated run on made-up data: asynchronous, C = 7 over K = 3, delays that tie, a join and a leave."""
+
+    of = condition(
+        "async", select={"type": "async_oort", "pacer_step": 5}, trainers=12, goal=3, concurrency=7, stop={"cycles": 40},
+        delays={"values": [1.0, 0.5, 2.0, 2.0, 1.5, 4.0]}, population={"joins": {"t05": 6.0}, "leaves": {"t02": 5.0}},
+    )  # fmt: skip
+
+    @staticmethod
+    def trace(of: Condition, ties: Ties | None = None) -> Trace:
+        learner, trace = build(of), Trace()
+        aggregator = Aggregator(of, learner.facts.init, learner.facts.bins)
+        trainers = {node: Trainer(of, profile) for node, profile in profiles(of).items()}
+        Simulation(aggregator, trainers, Inline(learner), cast(Journal, trace), Silence(), ties=ties).run()
+        return trace
+
+    def test_it_reaches_every_part_of_the_rule(self) -> None:
+        trace = self.trace(self.of)
+        scores = [score for selection in trace.of(Selection) for score in selection.scores]
+        assert {score.how for score in scores} == {"exploit", "explore", "fill"}
+        assert any(score.penalty < 1 for score in scores)
+        assert {score.trainer for score in scores} == set(self.of.nodes)
+        assert all([score.trainer for score in selection.scores] == selection.chosen for selection in trace.of(Selection))
+
+    def test_no_busy_node_is_ever_chosen(self) -> None:
+        trace = self.trace(self.of)
+        assert max(selection.in_flight for selection in trace.of(Selection)) > 3
+        assert list(faults_of_slots(trace)) == []
+
+    def test_the_order_of_what_happens_at_one_instant_plays_no_part(self) -> None:
+        first = self.trace(self.of)
+        assert [difference(first, self.trace(self.of, Ties(seed))) for seed in range(6)] == [None] * 6
+
+    def test_it_is_another_run_than_a_uniform_one(self) -> None:
+        uniform = self.of.model_copy(update={"select": FedBuff()})
+        assert difference(self.trace(self.of), self.trace(uniform)) is not None
+
+    def test_it_can_be_replayed(self, tmp_path: Path) -> None:
+        simulate(tmp_path / "first", self.of)
+        simulate(tmp_path / "again", self.of, ties=Ties(3))
+        assert digest(tmp_path / "first") == digest(tmp_path / "again")
+        nodes = replay(tmp_path / "first")
+        assert {node.node: (node.difference, node.skipped) for node in nodes} == dict.fromkeys(["aggregator", *self.of.nodes], (None, None))
+
+    def test_the_synchronous_rule_closes_its_cycles_too(self) -> None:
+        trace = self.trace(condition("gated", select="oort", trainers=8))
+        assert trace.verdict == "COMPLETED"
+        assert list(faults_of_slots(trace)) == []

@@ -10,7 +10,7 @@ from flame.policies.commit import Commit, Variance
 from flame.policies.payload import DOWN, AlwaysFull, OncePerVersion, Payloads
 from flame.policies.perturb import Guided, Perturb, Single
 from flame.policies.rate import Constant, Rate, RateView
-from flame.policies.select import All, Random, Select
+from flame.policies.select import All, AsyncOort, FedBuff, Oort, Random, Select
 from flame.policies.server_opt import ServerOpt, Sgd
 from flame.policies.staleness import Staleness, refusal
 
@@ -65,6 +65,9 @@ def test_a_constant_rate_is_1(staleness: int, utility: float) -> None:
     [
         (Select, "random", Random()),
         (Select, "all", All()),
+        (Select, "fedbuff", FedBuff()),
+        (Select, {"type": "oort", "blacklist": 9}, Oort(blacklist=9)),
+        (Select, "async_oort", AsyncOort()),
         (Select, {"type": "random", "every": "round"}, Random(every="round")),
         (Rate, "constant", Constant()),
         (Perturb, "single", Single()),
@@ -84,7 +87,10 @@ def test_an_unknown_name_is_refused(kind: Any, written: Any) -> None:
         TypeAdapter(kind).validate_python(written)
 
 
-@pytest.mark.parametrize("policy", [All(), Random(), Constant(), Single(), Guided(), Sgd(lr=1.0), Variance(threshold=1.0), AlwaysFull()])
+@pytest.mark.parametrize(
+    "policy",
+    [All(), Random(), FedBuff(), Oort(), AsyncOort(), Constant(), Single(), Guided(), Sgd(lr=1.0), Variance(threshold=1.0), AlwaysFull()],
+)
 def test_a_policy_is_frozen_and_refuses_what_it_does_not_know(policy: Any) -> None:
     with pytest.raises(ValidationError):
         policy.anything = 1
