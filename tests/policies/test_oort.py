@@ -391,7 +391,7 @@ class Model:
         limit = inf if self.threshold >= 100 else lasting[min(int(len(lasting) * self.threshold / 100), len(lasting) - 1)]
 
         def slow(name: str) -> float:
-            return min(1.0, (limit / self.arms[name].duration) ** self.policy.penalty)
+            return min(1.0, float((limit / self.arms[name].duration) ** self.policy.penalty))
 
         def lottery(what: str, tickets: dict[str, float], size: int) -> list[str]:
             def number(name: str) -> float:
