@@ -147,7 +147,7 @@ class TestPacer:
         [
             (100.0, 100.0, 35.0), (100.0, 109.9, 35.0), (100.0, 90.1, 35.0), (0.0, 0.0, 35.0),
             (100.0, 110.1, 30.0), (100.0, 89.9, 30.0), (100.0, 599.0, 30.0), (100.0, 0.0, 30.0),
-            (100.0, 601.0, 25.0), (0.0, 1.0, 25.0),
+            (100.0, 601.0, 25.0), (0.0, 1.0, 25.0), (1.0001, 6.0006, 25.0),
         ],
     )  # fmt: skip
     def test_flat_relaxes_and_a_leap_tightens(self, before: float, now: float, percentile: float) -> None:
@@ -274,7 +274,8 @@ class TestWhoIsSampled:
 
     def test_a_negative_cut_off_is_not_widened_to_exclude(self) -> None:
         nodes = {"a": seen(10.0), "b": seen(20.0), "c": seen(0.0), "d": seen(0.0)}
-        assert len(Oort().choose(view(nodes), 3, None)[0]) == 3
+        _, state = Oort().choose(view(nodes), 3, None)
+        assert [score.how for score in state.scores] == ["exploit"] * 3
 
     def test_sampling_goes_by_score(self) -> None:
         """The best and the edge: a and b, with scores 1 and 89.001 / 99.001."""
@@ -291,6 +292,10 @@ class TestWhoIsSampled:
         assert self.ever(policy, nodes, 1) == {f"t{value:02}" for value in range(5)}
         assert self.ever(Oort(percentile=5, window=1), nodes, 1) == {"t00", "t01"}  # the first ties with the second
         assert self.ever(Oort(percentile=100, window=1), nodes, 1) == set(nodes)
+
+    def test_a_narrow_window_still_holds_as_many_as_are_wanted(self) -> None:
+        nodes = {f"t{value}": Node(value + 10) for value in range(6)}
+        assert Oort(percentile=5, window=0.1).choose(view(nodes), 3, None)[0] == ["t0", "t1", "t2"]
 
     def test_slow_ones_are_explored_less(self) -> None:
         nodes, chosen = {"a": Node(10), "b": Node(20)}, Counter[str]()
