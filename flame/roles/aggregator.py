@@ -218,7 +218,9 @@ class Aggregator:
         if want <= 0 or not free:
             return
         select = self.condition.select
-        view = SelectView(free, cycle.progress, self.condition.seed, self._selections)
+        view = SelectView(
+            free, cycle.progress, self.condition.seed, self._selections, self.roster.standings, self.roster.unexplored
+        )  # fmt: skip
         chosen, self._select_state = select.choose(view, want, self._select_state)
         self._selections += 1
         if self._detailed:
@@ -235,6 +237,7 @@ class Aggregator:
             Selection(
                 cycle.progress, len(roster.members), len(roster.free), chosen, roster.in_flight, len(roster.taken),
                 cycle.concurrency, cycle.goal, self.condition.select.type, roster.free.fingerprint,
+                self.condition.select.scores(self._select_state),
             )
         )  # fmt: skip
 
@@ -275,7 +278,7 @@ class Aggregator:
             self._close(key[0])
 
     def _accept(self, key: Key, update: Update, delta: Tensor) -> None:
-        row = self.roster.take(update.id)
+        row = self.roster.take(update.id, self.cycle.progress.cycle, update.utility)
         self.accepts += 1
         staleness = accounts.age(self.condition.staleness_unit, self.cycle.progress, row, key[0])
         rate = self.condition.rate

@@ -11,11 +11,16 @@ selector, which sees free nodes only, can't dispatch it twice. The roster alone 
 
 Choosing among 10^5 free nodes must not cost 10^5 steps: `FreeNodes` indexes, adds and removes in
 O(1). Its order is a function of the transitions alone, hence of the released sequence.
+
+What a selector may know of a node (`flame.policies.select.view`) stands in its `Member`: it changes when
+an update is taken, not when it arrives, so it too is a function of the released sequence.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import isfinite
+from types import MappingProxyType
 from typing import overload
 
 from flame.core.profile import Profile
@@ -40,7 +45,10 @@ class Row:
 
 @dataclass(slots=True)
 class Member:
-    """One node of the population. held: the last model version sent to it. row: what it works on."""
+    """One node of the population. held: the last model version sent to it. row: what it works on.
+
+    utility, last, count: U and cycle of its last taken update, and how many were taken.
+    """
 
     profile: Profile
     held: int | None = None
@@ -48,6 +56,14 @@ class Member:
     draws: int = 0
     row: Row | None = None
     gone: bool = False
+    utility: float = 0.0
+    last: int = 0
+    count: int = 0
+
+    @property
+    def duration(self) -> int:
+        """Modelled duration D of one unit of work, ns."""
+        return self.profile.duration()
 
 
 class FreeNodes(Sequence[str]):
@@ -98,10 +114,15 @@ def _mark(node: str) -> int:
 
 
 class Roster:
-    """The ledger. `ledger` is a running digest of its transitions, so that equal histories show as equal."""
+    """The ledger. `ledger` is a running digest of its transitions, so that equal histories show as equal.
+
+    standings: the members, to be looked at. unexplored: how many of the present ones had no update taken yet.
+    """
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
+        self.standings: Mapping[str, Member] = MappingProxyType(self.members)
+        self.unexplored = 0
         self.free = FreeNodes()
         self.open: dict[int, Row] = {}
         self.taken: dict[int, Row] = {}
@@ -118,6 +139,7 @@ class Roster:
         if node in self.members:
             raise ValueError(f"`{node}` is in the roster already")
         self.members[node] = Member(profile)
+        self.unexplored += 1
         self.free.add(node)
         self._note("join", node)
 
@@ -127,6 +149,7 @@ class Roster:
         if member is None or member.gone:
             return None
         member.gone = True
+        self.unexplored -= member.count == 0
         self._note("leave", node)
         if member.row is None:
             self.free.remove(node)
@@ -154,9 +177,13 @@ class Roster:
         self._note("dispatch", node)
         return row
 
-    def take(self, id: int) -> Row:
-        """The update of an open row is accepted; the slot is held until the close."""
+    def take(self, id: int, cycle: int = 0, utility: float = 0.0) -> Row:
+        """The update of an open row is accepted in `cycle`, with U; the slot is held until the close. A U that is no number is 0."""
         row = self.taken[id] = self.open.pop(id)
+        member = self.members[row.node]
+        self.unexplored -= member.count == 0
+        member.utility, member.last = utility if isfinite(utility) else 0.0, cycle
+        member.count += 1
         self._note("take", row.node)
         return row
 

@@ -30,7 +30,7 @@ from flame.telemetry.records import Level
 
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(arbitrary_types_allowed=True))
 FLOATS = {name.name for kind in (Update, GradientResult, EvalResult) for name in fields(kind) if name.type is float}
-"""Measures that may be not finite. JSON has no such number and writes null, so null is read as NaN; no decision looks at them."""
+"""Measures that may be not finite. JSON has no such number and writes null, so null is read as NaN; no decision tells the two apart."""
 
 
 @dataclass(slots=True)

@@ -60,6 +60,21 @@ class RunEnd:
 
 
 @dataclass(slots=True)
+class Score:
+    """Why one trainer was chosen: score = (utility + uncertainty) x penalty, or the penalty alone for `explore`."""
+
+    trainer: str
+    how: Literal["exploit", "explore", "fill"]
+    score: float
+    utility: float | None
+    """Utility of its last update, clipped and normalised; None where it is unexplored."""
+    uncertainty: float | None
+    """Temporal uncertainty; None where it is unexplored."""
+    penalty: float
+    """System penalty: 1 up to the preferred duration."""
+
+
+@dataclass(slots=True)
 class Selection:
     """One choice of trainers."""
 
@@ -79,6 +94,8 @@ class Selection:
     policy: str
     eligible_fp: str
     """Order-free fingerprint of the eligible set."""
+    scores: list[Score] | None = None
+    """Of the chosen, by name; None where the policy scores nobody."""
     kind: Literal["selection"] = "selection"
 
 

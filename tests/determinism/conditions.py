@@ -33,7 +33,7 @@ def random_condition(seed: int) -> Condition:
             "delays": {"values": [rng.choice([0.2, 0.5, 0.5, 1.0, 2.5]) for _ in range(trainers)]},
             "population": _population(rng, trainers, goal),
             "loop": "sync" if sync else "async",
-            "select": rng.choice(["all", "random", {"type": "random", "every": "round"}]),
+            "select": _select(rng),
             "staleness": rng.choice(["exact", "same_bin", "accept"]),
             "commit": _gate(rng) if gated else ["agg_goal"],
             "payload": {"down": rng.choice(["always_full", "once_per_version", "once_per_version"])},
@@ -56,6 +56,12 @@ def _population(rng: random.Random, trainers: int, goal: int) -> dict[str, Any]:
         "joins": {node: rng.randint(1, 12) / 2 for node in late},
         "leaves": {node: rng.randint(14, 30) / 2 if node in late else rng.randint(1, 20) / 2 for node in leavers},
     }
+
+
+def _select(rng: random.Random) -> Any:
+    """Oort's pacer in windows short enough to close twice in a run."""
+    oort = [{"type": name, "pacer_step": 3, "pacer_delta": 20} for name in ("oort", "async_oort")]
+    return rng.choice(["all", "random", {"type": "random", "every": "round"}, "fedbuff", *oort])
 
 
 def _gate(rng: random.Random) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from flame.config.condition import Condition
-from flame.core.events import PeerDown, PeerUp, Started
+from flame.core.events import PeerDown, PeerUp, Received, Started
 from flame.core.messages import AGGREGATOR, Assign, Message, Update
 from flame.core.rng import derive
 from flame.core.time import seconds
@@ -162,8 +162,8 @@ def _judged_on_arrival() -> list[tuple[Any, Any, Any]]:
 def _freed_on_return() -> list[tuple[Any, Any, Any]]:
     held_to_close = Roster.take
 
-    def take(self: Roster, id: int) -> Row:
-        row = held_to_close(self, id)
+    def take(self: Roster, id: int, *what: Any) -> Row:
+        row = held_to_close(self, id, *what)
         self._release(row, "return")
         return row
 
@@ -172,6 +172,25 @@ def _freed_on_return() -> list[tuple[Any, Any, Any]]:
             del self.taken[number]
 
     return [(Roster, "take", take), (Roster, "close", close)]
+
+
+def _known_on_arrival() -> list[tuple[Any, Any, Any]]:
+    received = Aggregator._on_received
+
+    def on_received(self: Aggregator, event: Any) -> None:
+        received(self, event)
+        if event.msg.id in self.roster.open:
+            member = self.roster.members[event.src]
+            self.roster.unexplored -= member.count == 0
+            member.utility, member.last = event.msg.utility, self.cycle.progress.cycle
+            member.count += 1
+
+    def take(self: Roster, id: int, *what: Any) -> Row:
+        row = self.taken[id] = self.open.pop(id)
+        self._note("take", row.node)
+        return row
+
+    return [(TAKE, Received, on_received), (Roster, "take", take)]
 
 
 def _counts_open_rows(self: Roster) -> int:
@@ -323,6 +342,7 @@ MUTANTS = [
     Mutant("keyed_by_node", "an update finds its row by assign id", "unequal", _keyed_by_node()),
     Mutant("judged_on_arrival", "staleness is judged at the release", "unequal", _judged_on_arrival()),
     Mutant("freed_on_return", "a slot is held to the close", "second", _freed_on_return()),
+    Mutant("known_on_arrival", "a selector knows of an update what was accepted", "unequal", _known_on_arrival()),
     Mutant("taken_holds_no_slot", "a taken update counts as in flight", "second", [(Roster, "in_flight", property(_counts_open_rows))]),
     Mutant("open_is_selectable", "a node with an open row isn't selectable", "second", _open_is_selectable()),
     Mutant("lost_not_replaced", "a lost member of a cohort is replaced", "stuck", _not_replaced()),

@@ -11,7 +11,7 @@ from flame.policies.commit import Commit, Variance
 from flame.policies.payload import DOWN, AlwaysFull, OncePerVersion, Payloads
 from flame.policies.perturb import Guided, Perturb, Single
 from flame.policies.rate import Constant, Rate
-from flame.policies.select import All, Random, Select
+from flame.policies.select import All, AsyncOort, FedBuff, Oort, Random, Select
 from flame.policies.server_opt import ServerOpt, Sgd
 from flame.policies.staleness import Staleness, Unit, age, refusal
 
@@ -70,6 +70,9 @@ def test_an_age_is_in_commits_cycles_or_seconds(unit: Unit, s: float) -> None:
     [
         (Select, "random", Random()),
         (Select, "all", All()),
+        (Select, "fedbuff", FedBuff()),
+        (Select, {"type": "oort", "blacklist": 9}, Oort(blacklist=9)),
+        (Select, "async_oort", AsyncOort()),
         (Select, {"type": "random", "every": "round"}, Random(every="round")),
         (Rate, "constant", Constant()),
         (Perturb, "single", Single()),
@@ -89,7 +92,10 @@ def test_an_unknown_name_is_refused(kind: Any, written: Any) -> None:
         TypeAdapter(kind).validate_python(written)
 
 
-@pytest.mark.parametrize("policy", [All(), Random(), Constant(), Single(), Guided(), Sgd(lr=1.0), Variance(threshold=1.0), AlwaysFull()])
+@pytest.mark.parametrize(
+    "policy",
+    [All(), Random(), FedBuff(), Oort(), AsyncOort(), Constant(), Single(), Guided(), Sgd(lr=1.0), Variance(threshold=1.0), AlwaysFull()],
+)
 def test_a_policy_is_frozen_and_refuses_what_it_does_not_know(policy: Any) -> None:
     with pytest.raises(ValidationError):
         policy.anything = 1

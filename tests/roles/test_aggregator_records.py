@@ -1,6 +1,9 @@
 """What the aggregator says of itself: the records of a choice, the levels, and the table of who holds it up."""
 
+from math import log, sqrt
 from typing import Any
+
+import pytest
 
 from flame.core.effects import Emit
 from flame.core.events import PeerDown
@@ -9,7 +12,7 @@ from flame.core.time import SECOND
 from flame.policies.select import Random, SelectView
 from flame.roles.roster import FreeNodes
 from flame.roles.stuck import SHOWN, stuck_table
-from flame.telemetry.records import Accepted, AggRound, Contributor, Dispatch, Level, Selection
+from flame.telemetry.records import Accepted, AggRound, Contributor, Dispatch, Level, Score, Selection
 from tests.stage import Heard, Stage, condition
 
 
@@ -31,6 +34,24 @@ def test_a_selection_says_among_whom_it_was_made() -> None:
     assert (second.eligible, second.chosen, second.in_flight) == (3, ["t0", "t1"], 1)
     assert second.eligible_fp == fingerprint("t0", "t1", "t3")
     assert second.at.cycle == 1  # after the close
+
+
+def test_a_selection_tells_the_scores_of_whom_it_chose() -> None:
+    stage = Stage(condition(goal=1, concurrency=2, trainers=2, select="async_oort"))
+    (first,) = stage.start().records(Selection)
+    assert first.scores == [Score("t0", "explore", 1.0, None, None, 1.0), Score("t1", "explore", 0.25, None, None, 0.25)]
+    (second,) = stage.answer(1).records(Selection)
+    assert second.scores is not None
+    (score,) = second.scores
+    # U = 2 is the only one: (2 - 1.998) / 0.002; R = 2, and the update was taken in cycle 1
+    assert (score.trainer, score.penalty) == ("t0", 1.0)
+    assert score.how in ("exploit", "fill")
+    assert (score.utility, score.uncertainty) == (pytest.approx(1.0), pytest.approx(sqrt(0.1 * log(2))))
+    assert score.score == pytest.approx(1.0 + sqrt(0.1 * log(2)))
+
+
+def test_who_scores_nobody_tells_none() -> None:
+    assert [record.scores for record in Stage(condition()).start().records(Selection)] == [None]
 
 
 def test_each_selection_is_a_draw_of_its_own_ordinal() -> None:

@@ -167,6 +167,48 @@ class TestFreeNodes:
         assert list(free) == ["a"]
 
 
+def test_a_standing_changes_when_an_update_is_taken() -> None:
+    roster = roster_of("t0", "t1")
+    standing = roster.standings["t1"]
+    assert (standing.utility, standing.last, standing.count, standing.duration) == (0.0, 0, 0, 20)
+    refused, taken = (roster.dispatch(node, 0, Progress(), "full") for node in ("t0", "t1"))
+    roster.reject(refused.id)
+    assert (standing.utility, standing.count, roster.standings["t0"].count) == (0.0, 0, 0)
+    roster.take(taken.id, 7, 2.5)
+    assert (standing.utility, standing.last, standing.count) == (2.5, 7, 1)
+    roster.close([taken.id])
+    roster.take(roster.dispatch("t1", 0, Progress(), "full").id, 9, 0.5)
+    assert (standing.utility, standing.last, standing.count) == (0.5, 9, 2)
+
+
+@pytest.mark.parametrize("utility", [float("nan"), float("inf"), float("-inf")])
+def test_a_utility_that_is_no_number_is_none(utility: float) -> None:
+    roster = roster_of("t0")
+    roster.take(roster.dispatch("t0", 0, Progress(), "full").id, 3, utility)
+    assert (roster.standings["t0"].utility, roster.standings["t0"].count) == (0.0, 1)
+
+
+def test_standings_can_only_be_looked_at() -> None:
+    roster = roster_of("t0")
+    with pytest.raises(TypeError):
+        roster.standings["t1"] = roster.members["t0"]  # type: ignore[index]
+    roster.join("t1", Profile("t1", 5))
+    assert list(roster.standings) == ["t0", "t1"]
+
+
+def test_unexplored_are_the_present_ones_without_an_update() -> None:
+    roster = roster_of("t0", "t1", "t2")
+    first, second = (roster.dispatch(node, 0, Progress(), "full") for node in ("t0", "t1"))
+    assert roster.unexplored == 3
+    roster.take(first.id)
+    roster.leave("t0")
+    assert roster.unexplored == 2
+    roster.leave("t1")  # its row is void
+    roster.leave("t1")
+    assert roster.unexplored == 1
+    assert second.id not in roster.open
+
+
 class Unsearched(list[str]):
     """A list that nobody may walk over."""
 
@@ -291,6 +333,11 @@ class RosterMachine(RuleBasedStateMachine):
         assert self.roster.in_flight == len(self.rows("open")) + len(self.rows("taken"))
         assert sorted(self.roster.free) == sorted(self.free())
         assert len(self.roster.free) == len(self.free())
+
+    @invariant()
+    def the_unexplored_are_counted(self) -> None:
+        present = [member for member in self.roster.members.values() if not member.gone]
+        assert self.roster.unexplored == sum(member.count == 0 for member in present)
 
     @invariant()
     def no_node_has_two_rows(self) -> None:

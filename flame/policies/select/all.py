@@ -14,3 +14,6 @@ class All(Policy):
     def choose(self, view: SelectView, want: int, state: None) -> tuple[list[str], None]:
         """At most `want` free nodes, by name."""
         return sorted(view.free)[:want], state
+
+    def scores(self, state: None) -> None:
+        """Nobody is scored."""

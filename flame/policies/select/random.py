@@ -21,17 +21,22 @@ class Random(Policy):
 
     def choose(self, view: SelectView, want: int, state: None) -> tuple[list[str], None]:
         """At most `want` free nodes, sorted by name."""
-        chosen = self._ranked(view, want) if self.every == "round" else self._drawn(view, want)
+        chosen = self._ranked(view, want) if self.every == "round" else uniform(view, want)
         return sorted(chosen), state
 
-    def _drawn(self, view: SelectView, want: int) -> list[str]:
-        size, moved, chosen = len(view.free), dict[int, int](), list[str]()
-        for place in range(min(want, size)):
-            other = place + derive(view.seed, "select", view.ordinal, place) % (size - place)
-            chosen.append(view.free[moved.get(other, other)])
-            moved[other] = moved.get(place, place)
-        return chosen
+    def scores(self, state: None) -> None:
+        """Nobody is scored."""
 
     def _ranked(self, view: SelectView, want: int) -> list[str]:
         lap = view.progress.round
         return sorted(view.free, key=lambda node: derive(view.seed, "select", lap, node))[:want]
+
+
+def uniform(view: SelectView, want: int) -> list[str]:
+    """At most `want` free nodes, in the order in which they were drawn."""
+    size, moved, chosen = len(view.free), dict[int, int](), list[str]()
+    for place in range(min(want, size)):
+        other = place + derive(view.seed, "select", view.ordinal, place) % (size - place)
+        chosen.append(view.free[moved.get(other, other)])
+        moved[other] = moved.get(place, place)
+    return chosen
