@@ -83,7 +83,7 @@ def _build(corpus: Corpus, folder: Path) -> None:
     np.save(temporary / "offsets.npy", np.cumsum([0, *map(len, encoded)]))
     for name in ("labels", "index", "train", "test"):
         np.save(temporary / f"{name}.npy", getattr(corpus, name))
-    (temporary / "meta.json").write_text(json.dumps({"digest": _digest(corpus, encoded), "vocab": corpus.vocab}))
+    (temporary / "meta.json").write_text(json.dumps({"digest": digest(corpus), "vocab": corpus.vocab}))
     temporary.chmod(0o755)
     try:
         temporary.rename(folder)
@@ -93,10 +93,10 @@ def _build(corpus: Corpus, folder: Path) -> None:
             raise
 
 
-def _digest(corpus: Corpus, encoded: list[bytes]) -> str:
+def digest(corpus: Corpus) -> str:
     """Hex blake2b-128 of what is computed with, independent of how it is stored."""
     hasher = blake2b(digest_size=16)
-    for text in encoded:
+    for text in map(str.encode, corpus.texts):
         hasher.update(len(text).to_bytes(8, "big"))
         hasher.update(text)
     for block in (corpus.labels, corpus.train, corpus.test):

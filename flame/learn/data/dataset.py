@@ -53,7 +53,11 @@ def find(name: str, folder: Path) -> Path:
             return path
     present = sorted({path.name.removesuffix("_data.h5") for pattern in ("*_data.h5", "*/*_data.h5") for path in folder.glob(pattern)})
     known = f"it has {', '.join(f'`{other}`' for other in present)}" if present else "it has none"
-    how = f"run `flame data prepare {name}`" if name in PREPARED else f"put `{name}_data.h5` there in the FedNLP layout"
+    how = (
+        f"run `flame data prepare {name}{' --from DIR' if name == 'agnews' else ''}`"
+        if name in PREPARED
+        else f"put `{name}_data.h5` there in the FedNLP layout"
+    )
     raise ConfigError(f"data set `{name}` isn't in `{folder}`; {known}", f"{how}, or set FLAME_DATA to the folder that has it")
 
 
