@@ -37,10 +37,23 @@ class Partition(Frozen):
 
 
 class Trainable(Frozen):
-    """Which parameters move: the head, or the head and the biases of the last layers (BitFit)."""
+    """Which parameters move, the head always among them (`flame.learn.parts`); of the last layers, 0 for all.
 
-    part: Literal["head", "bitfit"] = "head"
+    r, alpha: rank and scale of `lora`. width: of the bottleneck of `adapter`.
+    """
+
+    part: Literal["head", "bitfit", "lora", "adapter", "all"] = "head"
     last_layers: NonNegativeInt = 0
+    r: PositiveInt = 8
+    alpha: PositiveFloat = 16.0
+    width: PositiveInt = 8
+
+    @model_validator(mode="after")
+    def _of_that_part(self) -> Self:
+        for key, part in (("r", "lora"), ("alpha", "lora"), ("width", "adapter")):
+            if self.part != part and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"`{key}` says nothing to `part: {self.part}`; drop it, or use `part: {part}`")
+        return self
 
 
 class Estimator(Frozen):

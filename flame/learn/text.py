@@ -1,4 +1,4 @@
-"""The text task: a frozen language model with a trainable head, or head and biases, on a prepared data set.
+"""The text task: a language model of which a small part trains (`flame.learn.parts`), on a prepared data set.
 
 A trainer's bin is `batch_size` rows of `tokens` tokens, padding always to that length. The evaluation runs
 over the fixed subset of test rows in batches of EVAL_BATCH. What lies below the first trainable parameter
@@ -45,7 +45,7 @@ class TextLearner:
         self._labels, self._classes = np.asarray(columns.labels), len(columns.vocab)
         name = f"{pretrained.digest[:16]}-{condition.tokens}"
         self._ids, self._mask = columns.token_ids(name, lambda texts: pretrained.tokenize(texts, condition.tokens))
-        self._network = Network(pretrained, condition.trainable, self._classes)
+        self._network = Network(pretrained, condition.trainable, self._classes, condition.seed)
         self._facts = Facts(self._network.layout, tensor(self._network.init), self._data.bins, self._data.digest, pretrained.digest)
         stage = self._network.stage
         key = {"model": pretrained.digest, "data": columns.digest, "cut": stage, "tokens": str(condition.tokens), **machine_key()}
@@ -147,7 +147,7 @@ def bins_in_reach(condition: Condition, bins: int) -> int:
 
 def _why_off(stage: str, wanted: bool) -> str | None:
     if stage == "tokens":
-        return "prefix cache off: nothing lies below the first trainable parameter (every bias trains, or the model can't be cut)"
+        return "prefix cache off: nothing lies below the first trainable parameter (every layer trains, or the model can't be cut)"
     return None if wanted else "prefix cache off, as asked: activations are computed afresh each time"
 
 

@@ -23,7 +23,16 @@ OTHERS: dict[str, list[Any]] = {
     "data": ["agnews"],
     "model": ["other"],
     "partition": [{"type": "niid_label"}, {"alpha": 2}],
-    "trainable": [{"part": "bitfit"}, {"last_layers": 1}],
+    "trainable": [
+        {"part": "bitfit"},
+        {"last_layers": 1},
+        {"part": "lora"},
+        {"part": "lora", "r": 4},
+        {"part": "lora", "alpha": 4},
+        {"part": "adapter"},
+        {"part": "adapter", "width": 4},
+        {"part": "all"},
+    ],  # fmt: skip
     "tokens": [65],
     "batch_size": [9],
     "max_bins": [3],
