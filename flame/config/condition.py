@@ -57,10 +57,23 @@ class Trainable(Frozen):
 
 
 class Estimator(Frozen):
-    """How the directional derivative is taken. h: step of the central difference; `auto` scales as 1/sqrt(p)."""
+    """How the directional derivative is taken. h: step of the central difference; `auto` scales as 1/sqrt(p).
+
+    chunk: how many of P probes `forward_ad` takes at once (vmap), None for all; 1 is a loop. Memory grows with it, and
+    the last digits depend on it. checkpointed: `backprop` computes a layer's activations again instead of keeping them.
+    """
 
     type: Literal["forward_ad", "central_difference", "backprop"] = "forward_ad"
     h: PositiveFloat | Literal["auto"] = 0.01
+    chunk: PositiveInt | None = None
+    checkpointed: bool = False
+
+    @model_validator(mode="after")
+    def _of_that_type(self) -> Self:
+        for key, kind in (("chunk", "forward_ad"), ("checkpointed", "backprop")):
+            if getattr(self, key) and self.type != kind:
+                raise ValueError(f"`{key}` says nothing to `type: {self.type}`; drop it, or use `type: {kind}`")
+        return self
 
 
 class Toy(Frozen):

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, jvp
+from torch.func import functional_call, grad_and_value, jvp, vmap
 from torch.nn.functional import cross_entropy
 
 from flame.config.condition import Trainable
@@ -181,13 +181,14 @@ class Batch:
             return self._losses(torch.tensor(theta)).numpy()
 
     def jvp(self, theta: Vector, probes: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Losses (b,) at theta and slopes (P, b), one pass with tangents per probe. Raises ArithmeticError where one is missing."""
-        at, slopes = torch.tensor(theta), []
+        """Losses (b,) at theta and slopes (P, b), one pass with the tangents of all probes. Raises ArithmeticError where one is missing."""
+        at, along = torch.tensor(theta), torch.tensor(probes, dtype=torch.float32)
         with torch.no_grad():
-            for v in probes:
-                losses, slope = self._slope(at, torch.tensor(v, dtype=at.dtype))
-                slopes.append(slope.numpy())
-        return losses.numpy(), np.stack(slopes)
+            if len(along) == 1:
+                losses, slope = self._slope(at, along[0])
+                return losses.numpy(), slope[None].numpy()
+            losses, slopes = vmap(lambda v: self._slope(at, v), out_dims=(None, 0))(along)  # type: ignore[arg-type]
+            return losses.numpy(), slopes.numpy()
 
     def gradient(self, theta: Vector) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Losses (b,) at theta and the gradient (p,) of their mean."""

@@ -32,7 +32,7 @@ OTHERS: dict[str, list[Any]] = {
         {"part": "adapter"},
         {"part": "adapter", "width": 4},
         {"part": "all"},
-    ],  # fmt: skip
+    ],
     "tokens": [65],
     "batch_size": [9],
     "max_bins": [3],
@@ -47,7 +47,7 @@ OTHERS: dict[str, list[Any]] = {
     "commit": [["agg_goal"], [{"type": "variance", "threshold": 0.2}], [{"type": "cap", "max": 3}]],
     "payload": [{"down": "once_per_version"}],
     "perturb": ["guided", {"type": "guided", "candidates": 3}, {"type": "single", "distribution": "sphere"}],
-    "estimator": [{"type": "backprop"}, {"h": 0.02}, {"h": "auto"}],
+    "estimator": [{"type": "backprop"}, {"type": "backprop", "checkpointed": True}, {"h": 0.02}, {"h": "auto"}, {"chunk": 1}],
     "server_opt": [{"lr": 0.02}, {"lr": 0.01, "decay": "round"}],
     "eval": [{"rows": 5}, {"every": 2}, {"seconds": 1}, {"blocks": True}],
     "stop": [{"cycles": 6}, {"commits": 5}, {"cycles": 5, "runtime_s": 9}, {"cycles": 5, "target": {"accuracy": 0.5}}],

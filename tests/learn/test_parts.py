@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from flame.config import Condition, ConfigError
-from flame.config.condition import Trainable
+from flame.config.condition import Estimator, Trainable
 from flame.core.rng import derive
 from flame.core.tasks import Evaluate, Gradient
+from flame.learn.estimators import forward_ad, measure
 from flame.learn.params import tensor
 from flame.learn.pretrained import Pretrained, locate
 
@@ -145,3 +146,50 @@ class TestErrors:
     def test_a_key_of_another_part(self, part, key, of):
         with pytest.raises(ValueError, match=f"`{key}` says nothing to `part: {part}`; drop it, or use `part: {of}`"):
             Trainable.model_validate({"part": part, key: 3})
+
+
+class TestProbesAtOnce:
+    """vmap over P probes: the loop's slopes but for rounding, and bits that hang on (P, chunk) alone."""
+
+    @pytest.fixture
+    def objective(self, text_condition, tiny):
+        def make(part: str):
+            last = {} if part == "head" else {"last_layers": 2}
+            learner = TextLearner(text_condition(model=str(tiny("bert")), trainable={"part": part, **last}))
+            theta = (learner.init + 0.05 * np.random.default_rng(5).standard_normal(learner.init.size)).astype(np.float32)
+            return learner.objective(learner.bin("t1", 0)), theta
+
+        return make
+
+    @pytest.mark.parametrize("part", ["head", "bitfit", "lora", "adapter", "all"])
+    def test_they_equal_the_loop(self, objective, part):
+        batch, theta = objective(part)
+        probes = np.random.default_rng(3).standard_normal((7, theta.size))
+        loop = forward_ad(batch, theta, probes, 1)
+        for chunk in (2, 3, 7, None):
+            got = forward_ad(batch, theta, probes, chunk)
+            assert got.d == pytest.approx(loop.d, rel=1e-4, abs=1e-4 * np.abs(loop.d).max())
+            assert np.array_equal(got.losses, loop.losses)
+            assert got.passes == 7
+        assert np.array_equal(forward_ad(batch, theta, probes, 9).d, forward_ad(batch, theta, probes, None).d)
+
+    def test_a_loop_takes_each_probe_alone(self, objective):
+        batch, theta = objective("bitfit")
+        probes = np.random.default_rng(3).standard_normal((3, theta.size))
+        alone = [forward_ad(batch, theta, probe[None]).d[0] for probe in probes]
+        assert forward_ad(batch, theta, probes, 1).d.tolist() == alone
+
+    def test_the_same_again_whatever_ran_before(self, objective):
+        batch, theta = objective("adapter")
+        probes = np.random.default_rng(3).standard_normal((5, theta.size))
+        first = forward_ad(batch, theta, probes, 4).d
+        forward_ad(batch, theta, probes, 2)
+        assert np.array_equal(forward_ad(batch, theta, probes, 4).d, first)
+
+    def test_the_condition_says_how_many(self, objective):
+        batch, theta = objective("head")
+        probes = np.random.default_rng(3).standard_normal((5, theta.size))
+        for chunk in (1, 2, None):
+            assert np.array_equal(measure(Estimator(chunk=chunk), batch, theta, probes).d, forward_ad(batch, theta, probes, chunk).d)
+        with pytest.raises(ValueError, match="`chunk` says nothing to `type: backprop`; drop it, or use `type: forward_ad`"):
+            Estimator(type="backprop", chunk=2)
