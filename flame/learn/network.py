@@ -17,6 +17,7 @@ Which parameters train, and what is put into the encoder for it: `flame.learn.pa
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from torch.func import functional_call, grad_and_value, jvp, vmap
 from torch.nn.functional import cross_entropy
 
 from flame.config.condition import Trainable
+from flame.learn.checkpointed import recomputing
 from flame.learn.params import Layout, Vector
 from flame.learn.parts import STACKS, Adapted, first_layer, fitted, grafted, initial, replaced, trainable_names
 from flame.learn.pretrained import Pretrained
@@ -94,10 +96,14 @@ class Network:
             x = self._lower()(input_ids=torch.tensor(ids, dtype=torch.int64), attention_mask=torch.tensor(mask)).last_hidden_state
             return (pool(x, torch.tensor(mask)) if self.stage == "pooled" else x).numpy()
 
-    def logits(self, theta: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        """Logits (b, classes), differentiable in theta (p,)."""
+    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, recompute: bool = False) -> Tensor:
+        """Logits (b, classes), differentiable in theta (p,). recompute: a backward pass computes the layers' activations again."""
         values = {name: theta[part].view(shape) for name, part, shape in self.layout.slices()}
-        return functional_call(self._top, values, (x, mask))  # type: ignore[no-any-return]
+        return functional_call(self._recomputing if recompute else self._top, values, (x, mask))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _recomputing(self) -> nn.Module:
+        return recomputing(self._top, self._pretrained.config["model_type"])
 
     def _whole_encoder(self) -> nn.Module:
         if self._whole is None:
@@ -168,12 +174,13 @@ class AboveFeedForward(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """An `Objective`: cross-entropy of the network on x, mask (b, ...) and labels y (b,)."""
+    """An `Objective`: cross-entropy of the network on x, mask (b, ...) and labels y (b,). recompute: on the way back."""
 
     network: Network
     x: Tensor
     mask: Tensor
     y: Tensor
+    recompute: bool = False
 
     def losses(self, theta: Vector) -> NDArray[np.float32]:
         """(b,) at theta."""
@@ -192,12 +199,20 @@ class Batch:
 
     def gradient(self, theta: Vector) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Losses (b,) at theta and the gradient (p,) of their mean."""
+        if self.recompute:
+            return self._gradient_recomputing(torch.tensor(theta, requires_grad=True))
 
         def mean_and_losses(at: Tensor) -> tuple[Tensor, Tensor]:
             losses = self._losses(at)
             return losses.mean(), losses
 
         gradient, (_, losses) = grad_and_value(mean_and_losses, has_aux=True)(torch.tensor(theta))
+        return losses.detach().numpy(), gradient.numpy()
+
+    def _gradient_recomputing(self, at: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The same without torch.func, which doesn't let activations be dropped."""
+        losses = cross_entropy(self.network.logits(at, self.x, self.mask, recompute=True), self.y, reduction="none")
+        (gradient,) = torch.autograd.grad(losses.mean(), at)
         return losses.detach().numpy(), gradient.numpy()
 
     def _slope(self, at: Tensor, along: Tensor) -> Sequence[Tensor]:

@@ -111,7 +111,7 @@ class TextLearner:
     def objective(self, rows: Rows) -> Batch:
         """The losses of a batch, copied into torch's own memory: kernels may round differently at another alignment."""
         x, mask, y = torch.tensor(np.array(self._prefix.get(rows))), torch.tensor(self._mask[rows]), torch.tensor(self._labels[rows])
-        return Batch(self._network, x, mask, y)
+        return Batch(self._network, x, mask, y, recompute=self._condition.estimator.checkpointed)
 
     def batches(self) -> list[Rows]:
         """The rows of every batch that the run can touch: the bins in reach of its stop rules, then the evaluation."""
