@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from flame.config.errors import ConfigError
+from flame.learn.data.fednlp import read_corpus
+from flame.learn.data.hub import from_hub
+from flame.learn.data.shards import from_shards
 from flame.learn.data.sources import PREPARED, Source
 from flame.learn.data.tables import from_csv
 
-NEEDS = {"csv": ("text_col", "label_col")}
+NEEDS: dict[str, tuple[str, ...]] = {"csv": ("text_col", "label_col"), "from_hub": (), "h5": (), "shards": ()}
 """Options without which an origin can't be read."""
-OWN = {"text_col": ("csv",), "label_col": ("csv",), "test_csv": ("csv",)}
+OWN = {"text_col": ("csv", "from_hub"), "label_col": ("csv", "from_hub"), "test_csv": ("csv",), "partition_h5": ("h5",)}
 """Which origins an option belongs to."""
 
 
@@ -44,6 +47,23 @@ def _check_options(origin: str | None, options: Mapping[str, Any]) -> None:
         raise ConfigError(f"{flag(origin or '')} needs {' and '.join(map(flag, missing))}", "say which columns hold text and label")
 
 
+def partitions(given: Mapping[str, Any]) -> Path | None:
+    """The file of partitions that goes with `--h5`: as given, or the one beside it, as FedNLP names it."""
+    data: Path | None = given.get("h5")
+    if data is None or given.get("partition_h5") is not None:
+        return given.get("partition_h5")
+    name = data.name.replace("_data.h5", "_partition.h5")
+    beside = (data.with_name(name), data.parent.parent / "partition_files" / name)
+    return next((path for path in beside if path.exists() and path != data), None)
+
+
 def _source(origin: str, options: Mapping[str, Any]) -> Source:
-    path: Path = options[origin]
-    return lambda say: from_csv(path, options["text_col"], options["label_col"], options.get("test_csv"), say)
+    given = options[origin]
+    match origin:
+        case "csv":
+            return lambda say: from_csv(given, options["text_col"], options["label_col"], options.get("test_csv"), say)
+        case "from_hub":
+            return lambda say: from_hub(given, options.get("text_col", "text"), options.get("label_col", "label"), say)
+        case "h5":
+            return lambda say: read_corpus(given)
+    return lambda say: from_shards(given, say)

@@ -43,8 +43,8 @@ class TextLearner:
         self._data = load(condition)
         columns, pretrained = self._data.columns, locate(condition.model)
         self._labels, self._classes = np.asarray(columns.labels), len(columns.vocab)
-        name = f"{pretrained.digest[:16]}-{condition.tokens}"
-        self._ids, self._mask = columns.token_ids(name, lambda texts: pretrained.tokenize(texts, condition.tokens))
+        tokens = condition.tokens
+        self._ids, self._mask = columns.token_ids(pretrained.digest[:16], tokens, lambda texts: pretrained.tokenize(texts, tokens))
         self._network = Network(pretrained, condition.trainable, self._classes, condition.seed)
         self._facts = Facts(self._network.layout, tensor(self._network.init), self._data.bins, self._data.digest, pretrained.digest)
         stage = self._network.stage

@@ -248,8 +248,8 @@ class TestColumns:
             calls.append(len(texts))
             return np.zeros((2, len(texts), 4), np.int32)
 
-        assert held.token_ids("m-4", tokenize).shape == (2, 100, 4)
-        assert held.token_ids("m-4", tokenize).shape == (2, 100, 4)
+        assert held.token_ids("m", 4, tokenize).shape == (2, 100, 4)
+        assert held.token_ids("m", 4, tokenize).shape == (2, 100, 4)
         assert calls == [100]
 
 

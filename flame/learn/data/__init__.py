@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flame.config.errors import ConfigError
-from flame.learn.data.dataset import SHIPPED, Dataset, data_folder, ensure_partition, find, load
+from flame.learn.data.dataset import SHIPPED, Dataset, adopt_partitions, data_folder, ensure_partition, find, load
 from flame.learn.data.sources import IN_WHEEL, PREPARED, Source, named, store
 
 __all__ = ["PREPARED", "Dataset", "data_folder", "ensure_partition", "find", "load", "partition", "prepare"]
@@ -18,11 +18,17 @@ Say = Callable[[str], None]
 
 
 def prepare(
-    name: str, folder: Path | None = None, say: Say = lambda line: None, source: Source | None = None, origin: Path | None = None
+    name: str,
+    folder: Path | None = None,
+    say: Say = lambda line: None,
+    source: Source | None = None,
+    origin: Path | None = None,
+    partitions: Path | None = None,
 ) -> Path:
     """Prepare the data set `name` under `folder` (default: `data_folder()`), with the shipped partitions; returns its data file.
 
     source: makes its rows, instead of what the name stands for; origin: the folder that has the files of a named one.
+    partitions: a file of partitions of the same samples, which are taken over.
     What is there already is kept. Raises ConfigError for an unknown name, a failed download, or files that can't be used.
     say: takes progress lines.
     """
@@ -31,6 +37,8 @@ def prepare(
         raise ConfigError(f"`{name}` is the name of a known data set", "choose another `--name`")
     if not (path.exists() and name in IN_WHEEL and origin is None):
         store(path, source or named(name, origin), say)
+    for taken in adopt_partitions(path, partitions) if partitions else []:
+        say(f"partition {taken}, taken over")
     for kind, clients, alpha in SHIPPED:
         try:
             say(f"partition {ensure_partition(path, kind, clients, alpha)}")

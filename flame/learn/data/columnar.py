@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flame.learn.data.fednlp import Corpus, Positions, read_corpus
+from flame.learn.data.shards import tokenized
 
 VERSION = 1
 """Of the folder's contents; part of its name."""
@@ -48,11 +49,13 @@ class Columns:
         raw, offsets = (self.folder / "texts.bin").read_bytes(), np.load(self.folder / "offsets.npy")
         return [raw[start:stop].decode() for start, stop in pairwise(offsets)]
 
-    def token_ids(self, name: str, tokenize: Tokenize) -> NDArray[np.int32]:
-        """Ids and mask (2, n, tokens), mapped; made by `tokenize` and kept under `name` the first time."""
-        path = self.folder / f"ids-{name}.npy"
+    def token_ids(self, model: str, tokens: int, tokenize: Tokenize) -> NDArray[np.int32]:
+        """Ids and mask (2, n, tokens), mapped; made by `tokenize` the first time, unless the texts are token ids already."""
+        path = self.folder / f"ids-{model}-{tokens}.npy"
         if not path.exists():
-            save(path, tokenize(self.texts()))
+            texts = self.texts()
+            held = tokenized(texts, model, tokens)
+            save(path, tokenize(texts) if held is None else held)
         return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
 
 

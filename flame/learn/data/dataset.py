@@ -87,6 +87,16 @@ def ensure_partition(data: Path, kind: str, clients: int, alpha: float = 1.0) ->
     return name
 
 
+def adopt_partitions(data: Path, source: Path) -> list[str]:
+    """Add every partition of the file `source` to those of `data`; returns their names. Raises ConfigError where it has none."""
+    found, index = methods(source), columns(data).index
+    if not found:
+        raise ConfigError(f"`{source}` holds no partition", "give a file in the FedNLP layout, or leave `--partition-h5` out")
+    for method in found:
+        write_partition(partition_file(data), method, read_partition(source, method.name, index), index)
+    return [method.name for method in found]
+
+
 def load(condition: Condition, folder: Path | None = None) -> Dataset:
     """The data of a condition. Raises ConfigError, with what to type, when data or partition are missing or too small."""
     data = find(condition.data or "", folder or data_folder())
