@@ -41,17 +41,43 @@ class Partition(Frozen):
 
 
 class Trainable(Frozen):
-    """Which parameters move: the head, or the head and the biases of the last layers (BitFit)."""
+    """Which parameters move, the head always among them (`flame.learn.parts`); of the last layers, 0 for all.
 
-    part: Literal["head", "bitfit"] = "head"
+    r, alpha: rank and scale of `lora`. width: of the bottleneck of `adapter`.
+    """
+
+    part: Literal["head", "bitfit", "lora", "adapter", "all"] = "head"
     last_layers: NonNegativeInt = 0
+    r: PositiveInt = 8
+    alpha: PositiveFloat = 16.0
+    width: PositiveInt = 8
+
+    @model_validator(mode="after")
+    def _of_that_part(self) -> Self:
+        for key, part in (("r", "lora"), ("alpha", "lora"), ("width", "adapter")):
+            if self.part != part and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"`{key}` says nothing to `part: {self.part}`; drop it, or use `part: {part}`")
+        return self
 
 
 class Estimator(Frozen):
-    """How the directional derivative is taken. h: step of the central difference; `auto` scales as 1/sqrt(p)."""
+    """How the directional derivative is taken. h: step of the central difference; `auto` scales as 1/sqrt(p).
+
+    chunk: how many of P probes `forward_ad` takes at once (vmap), None for all; 1 is a loop. Memory grows with it, and
+    the last digits depend on it. checkpointed: `backprop` computes a layer's activations again instead of keeping them.
+    """
 
     type: Literal["forward_ad", "central_difference", "backprop"] = "forward_ad"
     h: PositiveFloat | Literal["auto"] = 0.01
+    chunk: PositiveInt | None = None
+    checkpointed: bool = False
+
+    @model_validator(mode="after")
+    def _of_that_type(self) -> Self:
+        for key, kind in (("chunk", "forward_ad"), ("checkpointed", "backprop")):
+            if getattr(self, key) and self.type != kind:
+                raise ValueError(f"`{key}` says nothing to `type: {self.type}`; drop it, or use `type: {kind}`")
+        return self
 
 
 class Toy(Frozen):

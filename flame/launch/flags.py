@@ -50,8 +50,8 @@ def names(text: str | None) -> list[str] | None:
     return parts
 
 
-def one_name(first: str | None, second: str | None) -> str:
-    """The run-set, given once, or twice and the same."""
+def one_name(first: str | None, second: str | None, kind: str = "run-set") -> str:
+    """The name of a run-set (or of another kind of thing), given once, or twice and the same."""
     if first and second and first != second:
-        raise ConfigError(f"two run-sets are given, `{first}` and `{second}`", "give one")
+        raise ConfigError(f"two {kind}s are given, `{first}` and `{second}`", "give one")
     return first or second or ""

@@ -5,7 +5,7 @@
 An `Objective` is one bin's per-sample losses as a function of theta; an estimator asks it for the
 slopes along the probes, and nothing else, so the same v serves each of them:
 
-- `forward_ad`: exact slopes, by forward-mode differentiation (one pass with tangents per probe).
+- `forward_ad`: exact slopes, by forward-mode differentiation: a pass with the tangents of `chunk` probes at once.
 - `central_difference`: (L(theta + h v) - L(theta - h v)) / 2h on perturbed copies (two passes).
 - `backprop`: no probe; the gradient itself, the honest baseline (a pass there and a pass back).
 
@@ -38,7 +38,7 @@ class Objective(Protocol):
         ...
 
     def jvp(self, theta: Vector, probes: NDArray[np.float64]) -> tuple[Vector, Vector]:
-        """Losses (b,) at theta and their slopes (P, b) along each of the probes (P, p)."""
+        """Losses (b,) at theta and their slopes (P, b) along each of the probes (P, p), taken at once."""
         ...
 
     def gradient(self, theta: Vector) -> tuple[Vector, Vector]:
@@ -71,13 +71,15 @@ def local_step(condition: Condition, layout: Layout, objective: Objective, task:
 def measure(estimator: Estimator, objective: Objective, theta: Vector, probes: NDArray[np.float64]) -> Slopes:
     """The slopes along the probes (P, p), by the forward estimator that the condition names."""
     if estimator.type == "forward_ad":
-        return forward_ad(objective, theta, probes)
+        return forward_ad(objective, theta, probes, estimator.chunk)
     return central_difference(objective, theta, probes, step_size(estimator.h, theta.size))
 
 
-def forward_ad(objective: Objective, theta: Vector, probes: NDArray[np.float64]) -> Slopes:
-    """d = mean over the bin of the tangents of the losses: exact."""
-    losses, tangents = objective.jvp(theta, probes)
+def forward_ad(objective: Objective, theta: Vector, probes: NDArray[np.float64], chunk: int | None = None) -> Slopes:
+    """d = mean over the bin of the tangents of the losses: exact. chunk: probes taken at once, None for all."""
+    size = chunk or len(probes)
+    parts = [objective.jvp(theta, probes[start : start + size]) for start in range(0, len(probes), size)]
+    losses, tangents = parts[0][0], np.concatenate([slopes for _, slopes in parts])
     d = np.array([mean(tangent) for tangent in tangents])
     if not np.any(tangents) and mean(losses) > 1e-6:
         raise ArithmeticError(NO_TANGENT.format(size=theta.size))

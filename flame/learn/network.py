@@ -5,33 +5,35 @@ What lies below the first trainable parameter is frozen, so the network is cut t
     below(ids, mask) -> x         frozen; the same for ever, so `flame.learn.prefix` keeps it
     losses(theta, x, mask, y)     the rest, a function of the trainables alone
 
-    stage      x                                    when
-    `pooled`   features (b, hidden)                 head
-    `layer k`  activations (b, tokens, hidden)      bitfit of the last layers: k is the first that trains
-    `tokens`   ids (b, tokens): nothing is kept     bitfit of all layers, or an architecture that can't be cut
+    stage             x                                   when
+    `pooled`          features (b, hidden)                head
+    `layer k`         activations (b, tokens, hidden)     the last layers train: k is the first that does
+    `feed-forward k`  (b, tokens, 2 hidden)               adapters of the last layers: what the feed-forward block of layer k
+                                                          gives, and the residual beside it
+    `tokens`          ids (b, tokens): nothing is kept    all layers train, or an architecture that can't be cut
 
-Trainable parts: `head`, and `bitfit` (BitFit, ACL'22): the head and every bias of the last n encoder layers,
-those of their LayerNorms included; n = 0 stands for every bias of the encoder, its embeddings' LayerNorm too.
+Which parameters train, and what is put into the encoder for it: `flame.learn.parts`.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, jvp
+from torch.func import functional_call, grad_and_value, jvp, vmap
 from torch.nn.functional import cross_entropy
 
 from flame.config.condition import Trainable
-from flame.config.errors import ConfigError
+from flame.learn.checkpointed import recomputing
 from flame.learn.params import Layout, Vector
+from flame.learn.parts import STACKS, Adapted, first_layer, fitted, grafted, initial, replaced, trainable_names
 from flame.learn.pretrained import Pretrained
 
-STACKS = {"bert": "encoder", "roberta": "encoder", "xlm-roberta": "encoder", "distilbert": "transformer"}
-"""Where an architecture has its list `layer`; these can be cut between two of them."""
+INSIDE = ("bert", "roberta", "xlm-roberta")
+"""Architectures that can be cut inside a layer, below its adapter."""
 
 
 def one_thread() -> None:
@@ -65,9 +67,9 @@ class Classifier(nn.Module):
 
 
 class Network:
-    """A pretrained encoder and a head of `classes`, cut below the first trainable parameter."""
+    """A pretrained encoder and a head of `classes`, cut below the first trainable parameter. seed: of what starts random."""
 
-    def __init__(self, pretrained: Pretrained, trainable: Trainable, classes: int) -> None:
+    def __init__(self, pretrained: Pretrained, trainable: Trainable, classes: int, seed: int = 0) -> None:
         """Raises ConfigError when `trainable` doesn't fit the model."""
         self._pretrained = pretrained
         self._whole: nn.Module | None = None
@@ -75,32 +77,45 @@ class Network:
         nn.init.zeros_(head.weight)
         nn.init.zeros_(head.bias)
         self.cut = first_layer(pretrained, trainable)
-        self.stage = "pooled" if trainable.part == "head" else "tokens" if self.cut is None else f"layer {self.cut}"
-        top = None if trainable.part == "head" else self._layers(self.cut, None)
+        self._inside = trainable.part == "adapter" and self.cut is not None and pretrained.config["model_type"] in INSIDE
+        self.stage = _stage(trainable, self.cut, self._inside)
+        top = None if trainable.part == "head" else fitted(self._layers(self.cut, None), pretrained, trainable)
+        if top is not None and self._inside:
+            top = grafted(top, self._layer(self.cut), AboveFeedForward)
         self._top = Classifier(top, head, from_ids=self.cut is None).eval()
         chosen = trainable_names(self._top, pretrained, trainable)
         held = dict(self._top.named_parameters())
         self.layout = Layout(chosen, tuple(tuple(held[name].shape) for name in chosen))
-        self.init: NDArray[np.float32] = torch.cat([held[name].reshape(-1) for name in chosen]).numpy().copy()
+        self.init: NDArray[np.float32] = initial(held, self.layout, seed)
 
     def below(self, ids: NDArray[np.int32], mask: NDArray[np.int32]) -> NDArray[np.generic]:
         """x of a batch of b rows; ids, mask (b, tokens). Bits depend on b."""
         if self.stage == "tokens":
             return ids
         with torch.no_grad():
-            lower = self._whole_encoder() if self.stage == "pooled" else self._layers(0, self.cut)
-            x = lower(input_ids=torch.tensor(ids, dtype=torch.int64), attention_mask=torch.tensor(mask)).last_hidden_state
+            x = self._lower()(input_ids=torch.tensor(ids, dtype=torch.int64), attention_mask=torch.tensor(mask)).last_hidden_state
             return (pool(x, torch.tensor(mask)) if self.stage == "pooled" else x).numpy()
 
-    def logits(self, theta: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        """Logits (b, classes), differentiable in theta (p,)."""
+    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, recompute: bool = False) -> Tensor:
+        """Logits (b, classes), differentiable in theta (p,). recompute: a backward pass computes the layers' activations again."""
         values = {name: theta[part].view(shape) for name, part, shape in self.layout.slices()}
-        return functional_call(self._top, values, (x, mask))  # type: ignore[no-any-return]
+        return functional_call(self._recomputing if recompute else self._top, values, (x, mask))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _recomputing(self) -> nn.Module:
+        return recomputing(self._top, self._pretrained.config["model_type"])
 
     def _whole_encoder(self) -> nn.Module:
         if self._whole is None:
             self._whole = self._pretrained.encoder()
         return self._whole
+
+    def _lower(self) -> nn.Module:
+        if self.stage == "pooled":
+            return self._whole_encoder()
+        if not self._inside:
+            return self._layers(0, self.cut)
+        return grafted(self._layers(0, (self.cut or 0) + 1), [*self._layer(self.cut), "output"], BelowAdapter)
 
     def _layers(self, start: int | None, stop: int | None) -> nn.Module:
         """The encoder with layers start to stop only, sharing the weights; from layer 1 on it takes activations for embeddings."""
@@ -109,9 +124,18 @@ class Network:
             return encoder
         stack = STACKS[self._pretrained.config["model_type"]]
         layers = getattr(encoder, stack).layer
-        kept = _replaced(layers, {name: layer for name, layer in layers.named_children() if start <= int(name) < (stop or len(layers))})
-        parts = {stack: _replaced(getattr(encoder, stack), {"layer": kept})}
-        return _replaced(encoder, parts | ({"embeddings": GivenActivations()} if start else {}))
+        kept = {name: layer for name, layer in layers.named_children() if start <= int(name) < (stop or len(layers))}
+        cut = grafted(encoder, [stack, "layer"], lambda layers: replaced(layers, kept, only=True))
+        return replaced(cut, {"embeddings": GivenActivations()}) if start else cut
+
+    def _layer(self, number: int | None) -> list[str]:
+        return [STACKS[self._pretrained.config["model_type"]], "layer", str(number)]
+
+
+def _stage(trainable: Trainable, cut: int | None, inside: bool) -> str:
+    if trainable.part == "head":
+        return "pooled"
+    return "tokens" if cut is None else f"feed-forward {cut}" if inside else f"layer {cut}"
 
 
 class GivenActivations(nn.Module):
@@ -122,54 +146,41 @@ class GivenActivations(nn.Module):
         return next(x for x in (*given, *named.values()) if isinstance(x, Tensor) and x.is_floating_point())
 
 
-def _replaced(module: nn.Module, children: dict[str, nn.Module]) -> nn.Module:
-    """A shallow copy, sharing every parameter, with other children: all of them for a list, else those named."""
-    new = copy(module)
-    new._modules = dict(children if isinstance(module, nn.ModuleList) else {**module._modules, **children})
-    return new
+class BelowAdapter(nn.Module):
+    """Stands for BERT's output block where the network is cut below its adapter: gives its linear map, and the residual beside it."""
+
+    def __init__(self, output: nn.Module) -> None:
+        super().__init__()
+        self.dense = output.dense
+
+    def forward(self, hidden: Tensor, residual: Tensor) -> Tensor:
+        """(b, tokens, inner), (b, tokens, hidden) to (b, tokens, 2 hidden)."""
+        return torch.cat([self.dense(hidden), residual], -1)  # type: ignore[operator]
 
 
-def first_layer(pretrained: Pretrained, trainable: Trainable) -> int | None:
-    """The first encoder layer that trains, where the network is cut; None where it isn't cut between layers."""
-    kind, count = pretrained.config.get("model_type"), trainable.last_layers
-    if trainable.part == "head":
-        if count:
-            raise ConfigError(f"`trainable.last_layers` is {count}, but `part: head` trains no layer", "drop it, or use `part: bitfit`")
-        return None
-    layers = layers_of(pretrained)
-    if count > layers or (count and kind not in STACKS):
-        known = f"the model has {layers}" if kind in STACKS else f"layers of a `{kind}` can't be told apart here"
-        raise ConfigError(f"`trainable.last_layers` is {count}, but {known}", f"give at most {layers}, or 0 for every bias")
-    return layers - count if 0 < count < layers else None
+class AboveFeedForward(nn.Module):
+    """Stands for BERT's layer above that cut: adapter, residual, LayerNorm."""
 
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.output = layer.output
 
-def trainable_names(top: nn.Module, pretrained: Pretrained, trainable: Trainable) -> tuple[str, ...]:
-    """Names of the trainable parameters, in the order in which theta holds them: biases from below, then the head."""
-    names = [name for name, _ in top.named_parameters()]
-    head = tuple(name for name in names if name.startswith("head."))
-    if trainable.part == "head":
-        return head
-    biases = [name for name in names if name.startswith("encoder.") and name.endswith("bias")]
-    if trainable.last_layers:
-        inside = f"encoder.{STACKS[pretrained.config['model_type']]}.layer."
-        first = layers_of(pretrained) - trainable.last_layers
-        biases = [name for name in biases if name.startswith(inside) and int(name.removeprefix(inside).split(".")[0]) >= first]
-    return (*biases, *head)
-
-
-def layers_of(pretrained: Pretrained) -> int:
-    """Number of encoder layers."""
-    return int(pretrained.config.get("num_hidden_layers") or pretrained.config["n_layers"])
+    def forward(self, x: Tensor, *unused: Tensor | None, **unused_too: Tensor | None) -> Tensor:
+        """(b, tokens, 2 hidden) to (b, tokens, hidden). The halves are copied: kernels may round differently with a stride."""
+        given, residual = (half.contiguous() for half in x.chunk(2, -1))
+        adapted: Adapted = self.output.dense  # type: ignore[assignment,union-attr]
+        return self.output.LayerNorm(adapted.after(given) + residual)  # type: ignore[operator,union-attr,no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """An `Objective`: cross-entropy of the network on x, mask (b, ...) and labels y (b,)."""
+    """An `Objective`: cross-entropy of the network on x, mask (b, ...) and labels y (b,). recompute: on the way back."""
 
     network: Network
     x: Tensor
     mask: Tensor
     y: Tensor
+    recompute: bool = False
 
     def losses(self, theta: Vector) -> NDArray[np.float32]:
         """(b,) at theta."""
@@ -177,22 +188,31 @@ class Batch:
             return self._losses(torch.tensor(theta)).numpy()
 
     def jvp(self, theta: Vector, probes: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Losses (b,) at theta and slopes (P, b), one pass with tangents per probe. Raises ArithmeticError where one is missing."""
-        at, slopes = torch.tensor(theta), []
+        """Losses (b,) at theta and slopes (P, b), one pass with the tangents of all probes. Raises ArithmeticError where one is missing."""
+        at, along = torch.tensor(theta), torch.tensor(probes, dtype=torch.float32)
         with torch.no_grad():
-            for v in probes:
-                losses, slope = self._slope(at, torch.tensor(v, dtype=at.dtype))
-                slopes.append(slope.numpy())
-        return losses.numpy(), np.stack(slopes)
+            if len(along) == 1:
+                losses, slope = self._slope(at, along[0])
+                return losses.numpy(), slope[None].numpy()
+            losses, slopes = vmap(lambda v: self._slope(at, v), out_dims=(None, 0))(along)  # type: ignore[arg-type]
+            return losses.numpy(), slopes.numpy()
 
     def gradient(self, theta: Vector) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Losses (b,) at theta and the gradient (p,) of their mean."""
+        if self.recompute:
+            return self._gradient_recomputing(torch.tensor(theta, requires_grad=True))
 
         def mean_and_losses(at: Tensor) -> tuple[Tensor, Tensor]:
             losses = self._losses(at)
             return losses.mean(), losses
 
         gradient, (_, losses) = grad_and_value(mean_and_losses, has_aux=True)(torch.tensor(theta))
+        return losses.detach().numpy(), gradient.numpy()
+
+    def _gradient_recomputing(self, at: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The same without torch.func, which doesn't let activations be dropped."""
+        losses = cross_entropy(self.network.logits(at, self.x, self.mask, recompute=True), self.y, reduction="none")
+        (gradient,) = torch.autograd.grad(losses.mean(), at)
         return losses.detach().numpy(), gradient.numpy()
 
     def _slope(self, at: Tensor, along: Tensor) -> Sequence[Tensor]:

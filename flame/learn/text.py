@@ -1,4 +1,4 @@
-"""The text task: a frozen language model with a trainable head, or head and biases, on a prepared data set.
+"""The text task: a language model of which a small part trains (`flame.learn.parts`), on a prepared data set.
 
 A trainer's bin is `batch_size` rows of `tokens` tokens, padding always to that length. The evaluation runs
 over the fixed subset of test rows in batches of EVAL_BATCH. What lies below the first trainable parameter
@@ -43,9 +43,9 @@ class TextLearner:
         self._data = load(condition)
         columns, pretrained = self._data.columns, locate(condition.model)
         self._labels, self._classes = np.asarray(columns.labels), len(columns.vocab)
-        name = f"{pretrained.digest[:16]}-{condition.tokens}"
-        self._ids, self._mask = columns.token_ids(name, lambda texts: pretrained.tokenize(texts, condition.tokens))
-        self._network = Network(pretrained, condition.trainable, self._classes)
+        tokens = condition.tokens
+        self._ids, self._mask = columns.token_ids(pretrained.digest[:16], tokens, lambda texts: pretrained.tokenize(texts, tokens))
+        self._network = Network(pretrained, condition.trainable, self._classes, condition.seed)
         self._facts = Facts(self._network.layout, tensor(self._network.init), self._data.bins, self._data.digest, pretrained.digest)
         stage = self._network.stage
         key = {"model": pretrained.digest, "data": columns.digest, "cut": stage, "tokens": str(condition.tokens), **machine_key()}
@@ -111,7 +111,7 @@ class TextLearner:
     def objective(self, rows: Rows) -> Batch:
         """The losses of a batch, copied into torch's own memory: kernels may round differently at another alignment."""
         x, mask, y = torch.tensor(np.array(self._prefix.get(rows))), torch.tensor(self._mask[rows]), torch.tensor(self._labels[rows])
-        return Batch(self._network, x, mask, y)
+        return Batch(self._network, x, mask, y, recompute=self._condition.estimator.checkpointed)
 
     def batches(self) -> list[Rows]:
         """The rows of every batch that the run can touch: the bins in reach of its stop rules, then the evaluation."""
@@ -147,7 +147,7 @@ def bins_in_reach(condition: Condition, bins: int) -> int:
 
 def _why_off(stage: str, wanted: bool) -> str | None:
     if stage == "tokens":
-        return "prefix cache off: nothing lies below the first trainable parameter (every bias trains, or the model can't be cut)"
+        return "prefix cache off: nothing lies below the first trainable parameter (every layer trains, or the model can't be cut)"
     return None if wanted else "prefix cache off, as asked: activations are computed afresh each time"
 
 

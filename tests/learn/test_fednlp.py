@@ -205,7 +205,9 @@ class TestLoad:
     def test_missing_data_says_what_is_there_and_what_to_type(self, folder, tmp_path):
         with pytest.raises(ConfigError, match=r"data set `r8` isn't in .*; it has `news`\nhint: run `flame data prepare r8`"):
             load(condition(data="r8"), folder)
-        with pytest.raises(ConfigError, match=r"it has none\nhint: put `agnews_data.h5` there in the FedNLP layout"):
+        with pytest.raises(ConfigError, match=r"it has none\nhint: put `mine_data.h5` there in the FedNLP layout"):
+            load(condition(data="mine"), tmp_path / "nowhere")
+        with pytest.raises(ConfigError, match=r"hint: run `flame data prepare agnews --from DIR`"):
             load(condition(data="agnews"), tmp_path / "nowhere")
 
     def test_the_folder_comes_from_the_environment(self, folder, monkeypatch):
@@ -246,12 +248,12 @@ class TestColumns:
             calls.append(len(texts))
             return np.zeros((2, len(texts), 4), np.int32)
 
-        assert held.token_ids("m-4", tokenize).shape == (2, 100, 4)
-        assert held.token_ids("m-4", tokenize).shape == (2, 100, 4)
+        assert held.token_ids("m", 4, tokenize).shape == (2, 100, 4)
+        assert held.token_ids("m", 4, tokenize).shape == (2, 100, 4)
         assert calls == [100]
 
 
 def test_an_unknown_set_names_the_known_ones(tmp_path):
     with pytest.raises(ConfigError, match="unknown data set `r9` to prepare\nhint: did you mean `r8`"):
         prepare("r9", tmp_path)
-    assert list(PREPARED) == ["r8"]
+    assert PREPARED == ("r8", "20news", "agnews")

