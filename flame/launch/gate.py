@@ -74,9 +74,10 @@ def _baseline(condition: Condition, measured: Measured, plan: Plan, machine: Mac
 
 def _policies(condition: Condition) -> Iterator[Issue]:
     kinds, name = {rule.type for rule in condition.commit}, condition.baseline
-    if kinds == {"variance"}:
+    if kinds <= {"variance", "n_eff"}:
+        gate = "a variance" if "variance" in kinds else "an n_eff"
         yield unwise(
-            f"{name}: `commit` has a variance gate and no cap: a bin that never agrees goes on for ever",
+            f"{name}: `commit` has {gate} gate and no cap: a bin that never agrees goes on for ever",
             "add `{type: cap, max: 60}` to `commit`",
         )
     if condition.stop.target is not None and condition.eval.every == 0:

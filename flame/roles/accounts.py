@@ -33,7 +33,7 @@ def age(unit: Unit, at: Progress, row: Row, stamp: int) -> float:
 
 def judged(at: Progress, row: Row, stamp: int, update: Update, *, unit: Unit, reason: str, weight: Weight | None) -> Accepted:
     """The record of an update released at `stamp`. weight: None when it was refused."""
-    rate, parts, gated = (weight.value, weight.parts, weight.gated) if weight else (None, None, False)
+    rate, parts, gated = (weight.value, weight.parts or None, weight.gated) if weight else (None, None, False)
     return Accepted(
         at, row.id, row.node, weight is not None, reason, row.version, row.data_id, row.iteration,
         age(unit, at, row, stamp), rate, (row.stamp, stamp), update.stamp, update.loss, update.utility, parts, gated,

@@ -197,7 +197,7 @@ class Accepted:
     loss: float
     utility: float
     parts: dict[str, float] | None = None
-    """What the weight was made of, by name: staleness, utility, base, cos, align, inverse_variance; None when refused."""
+    """What the weight was made of: staleness, utility, base, cos, align, inverse_variance; None where of nothing, or refused."""
     gated: bool = False
     """The align gate lowered the weight."""
     kind: Literal["accepted"] = "accepted"

@@ -187,6 +187,15 @@ def test_a_gate_without_a_cap_needs_force(refused: Refused, flame: Any) -> None:
     assert flame(*uncapped, "--force").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("commit", "unwise"),
+    [("[{type: n_eff, n: 20}]", True), ("[{type: n_eff, n: 20}, {type: cap, max: 9}]", False), ("[{type: pool_size, n: 20}]", False)],
+)
+def test_a_gate_on_n_eff_needs_a_cap_and_a_pool_size_does_not(flame: Any, commit: str, unwise: bool) -> None:
+    shown = flame("run", "small", "--only", "gated", "--set", f"commit={commit}", "--dry-run", "--force").stdout
+    assert ("`commit` has an n_eff gate and no cap" in " ".join(shown.split())) is unwise
+
+
 def test_goals_of_compared_baselines_must_be_equal(refused: Refused, sections: dict[str, Any]) -> None:
     sections["run_sets"]["small"]["override"] = {"plain": {"goal": 1}}
     assert "can't work `goal` K differs between baselines that are compared: gated 2, plain 1" in refused(["run", "small", "--force"])
