@@ -18,6 +18,7 @@ Which parameters train, and what is put into the encoder for it: `flame.learn.pa
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import torch
@@ -31,6 +32,9 @@ from flame.learn.checkpointed import recomputing
 from flame.learn.params import Layout, Vector
 from flame.learn.parts import STACKS, Adapted, first_layer, fitted, grafted, initial, replaced, trainable_names
 from flame.learn.pretrained import Pretrained
+from flame.learn.tangents import forward_mode
+
+Way = Literal["either", "forward", "recomputing"]
 
 INSIDE = ("bert", "roberta", "xlm-roberta")
 """Architectures that can be cut inside a layer, below its adapter."""
@@ -96,10 +100,18 @@ class Network:
             x = self._lower()(input_ids=torch.tensor(ids, dtype=torch.int64), attention_mask=torch.tensor(mask)).last_hidden_state
             return (pool(x, torch.tensor(mask)) if self.stage == "pooled" else x).numpy()
 
-    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, recompute: bool = False) -> Tensor:
-        """Logits (b, classes), differentiable in theta (p,). recompute: a backward pass computes the layers' activations again."""
+    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, way: Way = "either") -> Tensor:
+        """Logits (b, classes), differentiable in theta (p,). way: how they are going to be differentiated; no bit depends on it.
+
+        `forward`: with tangents, cheaply; `recomputing`: backwards, computing the layers' activations again.
+        """
+        top = self._forward if way == "forward" else self._recomputing if way == "recomputing" else self._top
         values = {name: theta[part].view(shape) for name, part, shape in self.layout.slices()}
-        return functional_call(self._recomputing if recompute else self._top, values, (x, mask))  # type: ignore[no-any-return]
+        return functional_call(top, values, (x, mask))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _forward(self) -> nn.Module:
+        return forward_mode(self._top, frozenset(self.layout.names))
 
     @cached_property
     def _recomputing(self) -> nn.Module:
@@ -211,18 +223,18 @@ class Batch:
 
     def _gradient_recomputing(self, at: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The same without torch.func, which doesn't let activations be dropped."""
-        losses = cross_entropy(self.network.logits(at, self.x, self.mask, recompute=True), self.y, reduction="none")
+        losses = cross_entropy(self.network.logits(at, self.x, self.mask, "recomputing"), self.y, reduction="none")
         (gradient,) = torch.autograd.grad(losses.mean(), at)
         return losses.detach().numpy(), gradient.numpy()
 
     def _slope(self, at: Tensor, along: Tensor) -> Sequence[Tensor]:
         try:
-            return jvp(self._losses, (at,), (along,))
+            return jvp(lambda theta: self._losses(theta, "forward"), (at,), (along,))
         except NotImplementedError as error:
             raise ArithmeticError(
                 f"the model has no forward-mode derivative: {error}\nhint: load it with attn_implementation `eager`, "
                 "or use `estimator: central_difference`"
             ) from error
 
-    def _losses(self, theta: Tensor) -> Tensor:
-        return cross_entropy(self.network.logits(theta, self.x, self.mask), self.y, reduction="none")
+    def _losses(self, theta: Tensor, way: Way = "either") -> Tensor:
+        return cross_entropy(self.network.logits(theta, self.x, self.mask, way), self.y, reduction="none")
