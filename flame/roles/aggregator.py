@@ -20,28 +20,29 @@ is lost for good is found by the driver, and comes as PeerDown: an intrusion, wh
 from collections.abc import Callable
 from typing import Any
 
+from flame.config.availability import traces
 from flame.config.condition import Condition
-from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTimer, Stop
+from flame.core.effects import CancelTimer, Compute, Effect, Emit, SetTimer, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, PeerDown, PeerUp, Received, Started, StopAsked, TimerFired
 from flame.core.machine import IllegalEvent
-from flame.core.messages import Assign, Payload, Update
+from flame.core.messages import Update
 from flame.core.profile import Profile
 from flame.core.tasks import EvalResult, Evaluate
 from flame.core.tensor import Tensor
 from flame.core.time import seconds
 from flame.learn.params import finite, norm, tensor, vector
 from flame.policies.commit import KEEP, NEff, Variance, first_match
-from flame.policies.payload import DOWN
 from flame.policies.rate import RateView, Weight
-from flame.policies.select import SelectView
 from flame.policies.staleness import refusal
 from flame.roles import accounts
+from flame.roles.belief import Belief
 from flame.roles.cycle import Cycle, Upload
+from flame.roles.dispatcher import Dispatcher
 from flame.roles.ending import bound_reached, converged
-from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, RANKS, STOP, UPDATE, Handle, Inbox, Key
+from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, RANKS, STOP, TIMER, UPDATE, Handle, Inbox, Key
 from flame.roles.roster import Roster, Row
 from flame.roles.stuck import stuck_table
-from flame.telemetry.records import AggEval, AggRound, Dispatch, Fault, Intrusion, Level, Peer, RunEnd, Selection
+from flame.telemetry.records import Abandoned, AggEval, AggRound, Fault, Intrusion, Level, Peer, RunEnd
 
 GATHERING, RUNNING, CLOSING, STOPPED = "gathering", "running", "closing", "stopped"
 
@@ -59,19 +60,19 @@ class Aggregator:
         self.direction: Tensor | None = None
         self.phase = GATHERING
         self.inbox = Inbox(condition.commit_order)
-        self.roster = Roster()
+        away = {} if condition.availability.trace == "syn_0" else traces(condition)
+        self.roster = Roster(away, Belief(condition.awareness, away))
         self.cycle = Cycle(bins, squares=any(isinstance(rule, NEff) for rule in condition.commit))
+        self._dispatcher = Dispatcher(condition, self.roster, self.inbox, self.cycle, detailed=self._detailed)
         self.released: list[Key] = []
         self.profiles: dict[str, Profile] = {}
         self._nodes = frozenset(condition.nodes)
         self.accepts = self.rejects = self.voids = 0
         self._since_close = 0
-        self._selections = 0
         self._blocked_until = 0
         self._accuracies: list[float] = []
         self._diverged: str | None = None
         self._ending = ("COMPLETED", "")
-        self._select_state: Any = None
         self._commit_states: list[Any] = [None] * len(condition.commit)
         self._opt_state: Any = None
         self._threshold = next((rule.threshold for rule in condition.commit if isinstance(rule, Variance)), None)
@@ -196,61 +197,39 @@ class Aggregator:
         self._emit(Peer(key[2], up=False, why="planned", planned=True))
 
     def _release_join(self, key: Key, content: None) -> None:
-        self.roster.join(key[2], self.profiles[key[2]])
+        self.roster.join(key[2], self.profiles[key[2]], key[0])
         self._emit(Peer(key[2], up=True, why="planned", planned=True))
 
     def _leave(self, node: str) -> Row | None:
         row = self.roster.leave(node)
         if row is not None:
             self.inbox.void((UPDATE, node, row.id))
+            self._effects += self._dispatcher.forget(row)
             self.voids += 1
-            if self.cycle.quota is not None and row.cycle == self.cycle.progress.cycle:
-                self.cycle.quota += 1  # a member of the open cohort fell out: ask for one more
+            if not row.owed:
+                self._replace(row)
         return row
+
+    def _replace(self, row: Row) -> None:
+        """A member of the open cohort fell out: a synchronous cycle asks for one more."""
+        if self.cycle.quota is not None and row.cycle == self.cycle.progress.cycle:
+            self.cycle.quota += 1
+
+    def _release_timer(self, key: Key, content: None) -> None:
+        """A wake: belief has changed, and the decision that follows sees it. Otherwise a slot is given up."""
+        if key[2] == OWN:
+            self._dispatcher.woken()
+            return
+        row = self.roster.abandon(key[3])
+        self._replace(row)
+        if self._detailed:
+            self._emit(Abandoned(self.cycle.progress, row.id, row.node, key[0], key[0] - row.stamp))
 
     # ---- dispatch
 
     def _refill(self) -> None:
-        cycle, free = self.cycle, self.roster.free
-        want = cycle.concurrency - self.roster.in_flight
-        if cycle.quota is not None:
-            want = min(want, cycle.quota)
-        if want <= 0 or not free:
-            return
-        select = self.condition.select
-        view = SelectView(
-            free, cycle.progress, self.condition.seed, self._selections, self.roster.standings, self.roster.unexplored
-        )  # fmt: skip
-        chosen, self._select_state = select.choose(view, want, self._select_state)
-        self._selections += 1
-        if self._detailed:
-            self._emit_selection(chosen)
         stamp = max(self.inbox.frontier, self._blocked_until)
-        for node in chosen:
-            self._dispatch(node, stamp)
-        if cycle.quota is not None:
-            cycle.quota -= len(chosen)
-
-    def _emit_selection(self, chosen: list[str]) -> None:
-        roster, cycle = self.roster, self.cycle
-        self._emit(
-            Selection(
-                cycle.progress, len(roster.members), len(roster.free), chosen, roster.in_flight, len(roster.taken),
-                cycle.concurrency, cycle.goal, self.condition.select.type, roster.free.fingerprint,
-                self.condition.select.scores(self._select_state),
-            )
-        )  # fmt: skip
-
-    def _dispatch(self, node: str, stamp: int) -> None:
-        at = self.cycle.progress
-        payload = DOWN[self.condition.payload.down].kind(self.roster.members[node].held, at.model_version)
-        row = self.roster.dispatch(node, stamp, at, payload)
-        self.inbox.expect((row.due, UPDATE, node, row.id))
-        body = Payload(payload, {} if payload == "none" else self._weights())
-        assign = Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, self._now, body)
-        self._effects.append(Send(node, assign))
-        if self._detailed:
-            self._emit(Dispatch(at, row.id, node, stamp, row.due, row.due - stamp, payload, row.draw, self.roster.in_flight))
+        self._effects += self._dispatcher.fill(self._now, stamp, self._weights)
 
     def _weights(self) -> dict[str, Tensor]:
         at = self.cycle.progress
@@ -267,6 +246,7 @@ class Aggregator:
             self._stop("DIVERGED", f"`{key[2]}` sent a non-finite update (assign {update.id}, {at})")
             return
         row = self.roster.open[update.id]
+        self._effects += self._dispatcher.forget(row)
         why = refusal(self.condition.staleness, row.version, row.iteration, at)
         if why is None:
             self._accept(key, update, delta)
@@ -393,5 +373,6 @@ RELEASE: dict[int, Callable[[Aggregator, Key, Any], None]] = {
     FAULT: Aggregator._release_leave,
     JOIN: Aggregator._release_join,
     EVAL: Aggregator._release_eval,
+    TIMER: Aggregator._release_timer,
     UPDATE: Aggregator._release_update,
 }

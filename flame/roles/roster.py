@@ -6,8 +6,12 @@ selector, which sees free nodes only, can't dispatch it twice. The roster alone 
 
     free --dispatch--> open --take--> taken --close--> free
                        open --reject--> free
+                       open --abandon--> owed: no slot any more, but still a row; taken or rejected like any other
                        open --leave--> (void; the node is gone)
                                      taken --leave--> taken, and gone at the close
+
+Free are nodes without a row that are believed available. `due` is moved to the trainer's next available
+instant where its trace says so; a trace that ends away has none, and its node is retired.
 
 Choosing among 10^5 free nodes must not cost 10^5 steps: `FreeNodes` indexes, adds and removes in
 O(1). Its order is a function of the transitions alone, hence of the released sequence.
@@ -25,6 +29,8 @@ from typing import overload
 
 from flame.core.profile import Profile
 from flame.core.progress import Progress
+from flame.core.trace import Trace
+from flame.roles.belief import Belief
 
 
 @dataclass(slots=True)
@@ -41,13 +47,15 @@ class Row:
     cycle: int
     draw: int
     payload: str
+    owed: bool = False
 
 
 @dataclass(slots=True)
 class Member:
     """One node of the population. held: the last model version sent to it. row: what it works on.
 
-    utility, last, count: U and cycle of its last taken update, and how many were taken.
+    utility, last, count: U and cycle of its last taken update, and how many were taken. believed: available,
+    as far as the aggregator knows. never: its trace ends away, nothing can come back from it.
     """
 
     profile: Profile
@@ -56,9 +64,16 @@ class Member:
     draws: int = 0
     row: Row | None = None
     gone: bool = False
+    believed: bool = True
+    never: bool = False
     utility: float = 0.0
     last: int = 0
     count: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Has no row, and may get one."""
+        return self.row is None and not self.gone and not self.never
 
     @property
     def duration(self) -> int:
@@ -117,31 +132,47 @@ class Roster:
     """The ledger. `ledger` is a running digest of its transitions, so that equal histories show as equal.
 
     standings: the members, to be looked at. unexplored: how many of the present ones had no update taken yet.
+    in_flight: slots held. traces: availability by node; who has none is always there. belief: what is known of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, traces: Mapping[str, Trace] | None = None, belief: Belief | None = None) -> None:
         self.members: dict[str, Member] = {}
         self.standings: Mapping[str, Member] = MappingProxyType(self.members)
         self.unexplored = 0
         self.free = FreeNodes()
         self.open: dict[int, Row] = {}
         self.taken: dict[int, Row] = {}
+        self.in_flight = 0
         self.ledger = b""
+        self._traces = traces or {}
+        self._belief = belief or Belief("none", {})
         self._next_id = 1
 
-    @property
-    def in_flight(self) -> int:
-        """Slots held."""
-        return len(self.open) + len(self.taken)
-
-    def join(self, node: str, profile: Profile) -> None:
-        """A node enters the population and is free. Raises ValueError if it is in it."""
+    def join(self, node: str, profile: Profile, stamp: int = 0) -> None:
+        """A node enters the population at `stamp`. Raises ValueError if it is in it."""
         if node in self.members:
             raise ValueError(f"`{node}` is in the roster already")
-        self.members[node] = Member(profile)
+        member = self.members[node] = Member(profile, believed=self._belief.join(node, stamp))
         self.unexplored += 1
-        self.free.add(node)
+        if member.believed:
+            self.free.add(node)
         self._note("join", node)
+
+    def advance(self, stamp: int) -> None:
+        """Believe what is so at `stamp`: who is back is free again, who has gone away is not."""
+        for node, believed in self._belief.advance(stamp):
+            member = self.members[node]
+            if member.idle and believed != member.believed:
+                (self.free.add if believed else self.free.remove)(node)
+            member.believed = believed
+
+    def next_free(self, stamp: int) -> int | None:
+        """When one of those who are only away will be believed back; None if nobody is, or nobody ever will be.
+
+        Looks at everybody: it is asked only when nobody can be chosen.
+        """
+        away = (node for node, member in self.members.items() if member.idle and not member.believed)
+        return min((at for node in away if (at := self._belief.back(node, stamp)) is not None), default=None)
 
     def leave(self, node: str) -> Row | None:
         """A node is gone for good; its open row is voided and returned. A taken one counts to its close."""
@@ -151,30 +182,54 @@ class Roster:
         member.gone = True
         self.unexplored -= member.count == 0
         self._note("leave", node)
-        if member.row is None:
+        if node in self.free:
             self.free.remove(node)
-            return None
-        row = self.open.pop(member.row.id, None)
+        row = self.open.pop(member.row.id, None) if member.row is not None else None
         if row is not None:
             member.row = None
+            self.in_flight -= not row.owed
         return row
 
+    def due(self, node: str, stamp: int) -> int | None:
+        """When an assign of `stamp` counts: stamp + D, or the next available instant after it; None: never."""
+        due = stamp + self.members[node].duration
+        trace = self._traces.get(node)
+        return due if trace is None else trace.next_available(due)
+
+    def retire(self, node: str) -> None:
+        """A free node from which nothing can come back: its trace ends away."""
+        self.members[node].never = True
+        self.free.remove(node)
+        self._note("retire", node)
+
     def dispatch(self, node: str, stamp: int, progress: Progress, payload: str) -> Row:
-        """Open a row for a free node: its id, and its due = stamp + D. Raises KeyError if the node isn't free."""
+        """Open a row for a free node. Raises KeyError if the node isn't free, ValueError if it could never answer."""
+        due = self.due(node, stamp)
+        if due is None:
+            raise ValueError(f"`{node}` can never answer: its trace ends away")
         self.free.remove(node)
         member = self.members[node]
         bin_of_version = (progress.model_version, progress.data_id)
         member.draws = member.draws + 1 if member.drawn_for == bin_of_version else 0
         member.drawn_for = bin_of_version
         row = Row(
-            self._next_id, node, stamp, stamp + member.profile.duration(), progress.model_version, progress.data_id,
-            progress.iteration, progress.cycle, member.draws, payload,
+            self._next_id, node, stamp, due, progress.model_version, progress.data_id, progress.iteration,
+            progress.cycle, member.draws, payload,
         )  # fmt: skip
         self._next_id += 1
         if payload != "none":
             member.held = progress.model_version
         member.row = self.open[row.id] = row
+        self.in_flight += 1
         self._note("dispatch", node)
+        return row
+
+    def abandon(self, id: int) -> Row:
+        """Give up the slot of an open row; its update stays owed."""
+        row = self.open[id]
+        row.owed = True
+        self.in_flight -= 1
+        self._note("abandon", row.node)
         return row
 
     def take(self, id: int, cycle: int = 0, utility: float = 0.0) -> Row:
@@ -201,7 +256,8 @@ class Roster:
     def _release(self, row: Row, how: str) -> None:
         member = self.members[row.node]
         member.row = None
-        if not member.gone:
+        self.in_flight -= not row.owed
+        if not member.gone and member.believed:
             self.free.add(row.node)
         self._note(how, row.node)
 

@@ -32,6 +32,10 @@ def _state(aggregator: "Aggregator", node: str) -> str:
         return "has not joined"
     if member.gone:
         return "is gone"
+    if member.never:
+        return "is away for good: its trace ends so"
+    if member.row is None and not member.believed:
+        return "is believed away"
     if member.row is None:
         return "is free, and was not chosen"
     if member.row.id in aggregator.roster.taken:

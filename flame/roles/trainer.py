@@ -96,7 +96,7 @@ class Trainer:
         if not self._detailed:
             return [Send(AGGREGATOR, update)]
         finished = TrainerRound(
-            assign.id, node, assign.version, assign.data_id, assign.iteration, assign.due - assign.stamp, done.overrun,
+            assign.id, node, assign.version, assign.data_id, assign.iteration, self.profile.duration(), done.overrun,
             result.passes, result.probes, self._passes, result.loss, result.utility, norm(vector(result.delta)), result.samples,
         )  # fmt: skip
         return [Emit(finished), Emit(TaskSend(assign.id, node, assign.due)), Send(AGGREGATOR, update)]

@@ -119,6 +119,35 @@ class Dispatch:
 
 
 @dataclass(slots=True)
+class Withheld:
+    """An assign whose trainer is away when it would be done: it counts at the next available instant."""
+
+    level: ClassVar[Level] = "full"
+    at: Progress
+    id: int
+    trainer: str
+    done_ns: int
+    """Stamp at which it would have counted: dispatch + D."""
+    due_ns: int
+    """Stamp at which it counts."""
+    kind: Literal["withheld"] = "withheld"
+
+
+@dataclass(slots=True)
+class Abandoned:
+    """A slot that was given up; the update stays owed."""
+
+    level: ClassVar[Level] = "full"
+    at: Progress
+    id: int
+    trainer: str
+    stamp_ns: int
+    age_ns: int
+    """Stamp time since the dispatch."""
+    kind: Literal["abandoned"] = "abandoned"
+
+
+@dataclass(slots=True)
 class TaskRecv:
     """A trainer received an assign."""
 
@@ -376,7 +405,7 @@ class StepTiming:
 
 
 Record = (
-    RunMeta | RunEnd | Selection | Dispatch | TaskRecv | TaskSend | TrainerRound | Accepted | AggRound | AggEval
+    RunMeta | RunEnd | Selection | Dispatch | Withheld | Abandoned | TaskRecv | TaskSend | TrainerRound | Accepted | AggRound | AggEval
     | Comm | Lateness | Peer | Intrusion | Fault | Resource | StepTiming
 )  # fmt: skip
 

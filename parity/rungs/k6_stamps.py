@@ -39,12 +39,21 @@ def wrong_stamps(run: Run) -> Look:
     """The stamps of `run` that don't follow from their dispatches."""
     assigns = {row["id"]: row for row in run.frame("dispatch").sort("_seq").iter_rows(named=True)}
     exact = run.condition.tier == "exact"
-    faults = [f"id {row['id']}: due is not stamp + D" for row in assigns.values() if row["due_ns"] != row["stamp_ns"] + row["delay_ns"]]
+    withheld = {row["id"]: (row["done_ns"], row["due_ns"]) for row in run.frame("withheld").iter_rows(named=True)}
+    faults = [f"id {row['id']}: {fault}" for row in assigns.values() if (fault := _misplaced(row, withheld.get(row["id"])))]
     echoes = list(_echoes(run))
     for where, echo in echoes:
         wrong = _wrong(assigns.get(echo["id"]), echo, exact)
         faults += [f"{where}, id {echo['id']}: {wrong}"] if wrong else []
     return Look(len(assigns) + len(echoes), faults)
+
+
+def _misplaced(assign: Plain, withheld: tuple[int, int] | None) -> str | None:
+    """What is wrong with a due: it is stamp + D, or, where its trainer is away then, what was said to be withheld."""
+    done = assign["stamp_ns"] + assign["delay_ns"]
+    if withheld is not None and (withheld != (done, assign["due_ns"]) or assign["due_ns"] <= done):
+        return f"withheld from {_s(withheld[0])} to {_s(withheld[1])}, due at {_s(assign['due_ns'])}"
+    return "due is not stamp + D" if withheld is None and assign["due_ns"] != done else None
 
 
 def _echoes(run: Run) -> Iterator[tuple[str, Plain]]:

@@ -41,9 +41,24 @@ def random_condition(seed: int) -> Condition:
             "server_opt": {"type": "sgd", "lr": rng.choice([0.05, 0.2]), "decay": rng.choice(["none", "round"])},
             "eval": {"rows": 8, "every": rng.choice([0, 1, 1, 2]), "seconds": rng.choice([0.0, 0.7, 2.5]), "blocks": rng.random() < 0.5},
             "stop": _stop(rng, goal),
+            **_availability(seed),
             "limits": LIMITS | ({"max_rejects": goal + rng.randint(0, 2)} if rng.random() < 0.04 else {}),
         }
     )  # fmt: skip
+
+
+def _availability(seed: int) -> dict[str, Any]:
+    """Half of the conditions: trainers go away and come back every few seconds of stamp, slots may be given up."""
+    rng = random.Random(f"availability {seed}")
+    if rng.random() < 0.5:
+        return {}
+    scale = rng.choice([150.0, 300.0, 600.0])
+    abandon = None if rng.random() < 0.3 else scale * rng.choice([0.6, 1.5, 3.0])
+    trace = rng.choice(["syn_10", "syn_20", "syn_50"])
+    return {
+        "availability": {"trace": trace, "time_scale": scale, "abandon_s": abandon},
+        "awareness": rng.choice(["none", "oracular", "notified"]),
+    }
 
 
 def _population(rng: random.Random, trainers: int, goal: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from flame.policies.staleness import refusal
 from flame.roles import aggregator as aggregator_module
 from flame.roles.aggregator import RELEASE, RUNNING, TAKE, Aggregator
 from flame.roles.cycle import Cycle
+from flame.roles.dispatcher import Dispatcher
 from flame.roles.inbox import EVAL, FAULT, JOIN, STOP, UPDATE, Handle, Inbox
 from flame.roles.roster import FreeNodes, Roster, Row
 from flame.roles.trainer import Trainer
@@ -122,8 +123,8 @@ def _starts_with_some() -> list[tuple[Any, Any, Any]]:
 
 
 def _stamped_by_now() -> list[tuple[Any, Any, Any]]:
-    by_cause = Aggregator._dispatch
-    return [(Aggregator, "_dispatch", lambda self, node, stamp: by_cause(self, node, max(stamp, self._now)))]
+    by_cause = Dispatcher.fill
+    return [(Dispatcher, "fill", lambda self, now, stamp, weights: by_cause(self, now, max(stamp, now), weights))]
 
 
 # ---- section 2: rows and slots
@@ -193,8 +194,37 @@ def _known_on_arrival() -> list[tuple[Any, Any, Any]]:
     return [(TAKE, Received, on_received), (Roster, "take", take)]
 
 
-def _counts_open_rows(self: Roster) -> int:
-    return len(self.open)
+def _taken_holds_no_slot() -> list[tuple[Any, Any, Any]]:
+    held_to_close, close = Roster.take, Roster.close
+
+    def take(self: Roster, id: int, *what: Any) -> Row:
+        row = held_to_close(self, id, *what)
+        self.in_flight -= not row.owed
+        return row
+
+    def free(self: Roster, ids: Any) -> None:
+        ids = list(ids)
+        self.in_flight += sum(not self.taken[number].owed for number in ids)
+        close(self, ids)
+
+    return [(Roster, "take", take), (Roster, "close", free)]
+
+
+def _owed_is_selectable() -> list[tuple[Any, Any, Any]]:
+    given_up, release, taken_out = Roster.abandon, Roster._release, Roster.dispatch
+
+    def abandon(self: Roster, id: int) -> Row:
+        row = given_up(self, id)
+        if self.members[row.node].believed:
+            self.free.add(row.node)
+        return row
+
+    def end(self: Roster, row: Row, how: str) -> None:
+        if row.owed and row.node in self.free:
+            self.free.remove(row.node)
+        release(self, row, how)
+
+    return [(Roster, "abandon", abandon), (Roster, "_release", end), (Roster, "dispatch", taken_out)]
 
 
 def _open_is_selectable() -> list[tuple[Any, Any, Any]]:
@@ -343,7 +373,9 @@ MUTANTS = [
     Mutant("judged_on_arrival", "staleness is judged at the release", "unequal", _judged_on_arrival()),
     Mutant("freed_on_return", "a slot is held to the close", "second", _freed_on_return()),
     Mutant("known_on_arrival", "a selector knows of an update what was accepted", "unequal", _known_on_arrival()),
-    Mutant("taken_holds_no_slot", "a taken update counts as in flight", "second", [(Roster, "in_flight", property(_counts_open_rows))]),
+    Mutant("taken_holds_no_slot", "a taken update counts as in flight", "second", _taken_holds_no_slot()),
+    Mutant("owed_is_selectable", "a node whose update is owed isn't selectable", "second", _owed_is_selectable()),
+    Mutant("wake_is_not_set", "a wake stands where belief changes", "stuck", [(Dispatcher, "_set_wake", lambda *_: None)]),
     Mutant("open_is_selectable", "a node with an open row isn't selectable", "second", _open_is_selectable()),
     Mutant("lost_not_replaced", "a lost member of a cohort is replaced", "stuck", _not_replaced()),
     Mutant("goal_over_c", "K is clamped to C", "stuck", [(Cycle, "open", _unclamped)], _over_c),

@@ -19,7 +19,7 @@ from flame.core.effects import Effect, Emit, Send
 from flame.core.events import Event
 from flame.core.messages import AGGREGATOR, Assign
 from flame.roles.inbox import Key
-from flame.telemetry.records import Accepted, AggRound, Dispatch, Fault, Intrusion, Peer, RunEnd
+from flame.telemetry.records import Abandoned, Accepted, AggRound, Dispatch, Fault, Intrusion, Peer, RunEnd
 
 
 @dataclass
@@ -87,6 +87,7 @@ def faults_of_slots(trace: Trace) -> Iterator[str]:
     """Dispatches to a node that holds a slot, slots beyond C, cohorts with a node twice."""
     slots: dict[int, str] = {}
     taken: set[int] = set()
+    owed: set[int] = set()
     concurrency = next((record.concurrency for record in trace.decisions if hasattr(record, "concurrency")), 0)
     for record in trace.decisions:
         for number in _ended(record, slots, taken):
@@ -96,8 +97,10 @@ def faults_of_slots(trace: Trace) -> Iterator[str]:
                 if node in slots.values():
                     yield f"second dispatch of `{node}`: {number}"
                 slots[number] = node
-                if len(slots) > concurrency:
-                    yield f"{len(slots)} slots at the dispatch of {number}, C is {concurrency}"
+                if len(slots.keys() - owed) > concurrency:
+                    yield f"{len(slots.keys() - owed)} slots at the dispatch of {number}, C is {concurrency}"
+            case Abandoned(id=number):
+                owed.add(number)
             case Accepted(id=number, accepted=True):
                 taken.add(number)
             case AggRound(cohort=cohort) if len({member.trainer for member in cohort}) < len(cohort):

@@ -74,7 +74,7 @@ def test_the_round_is_on_record() -> None:
     received = machine.step(11 * SECOND, Received(AGGREGATOR, ASSIGN))[0]
     assert received == Emit(TaskRecv(7, "t1", 3, 1, 2, 10 * SECOND, 12 * SECOND))
     finished = machine.step(13 * SECOND, ComputeDone(7, RESULT, overrun=True))
-    assert Emit(TrainerRound(7, "t1", 3, 1, 2, 2 * SECOND, True, 4, 2, 4, 0.7, 1.5, 5.0, 8)) in finished
+    assert Emit(TrainerRound(7, "t1", 3, 1, 2, SECOND, True, 4, 2, 4, 0.7, 1.5, 5.0, 8)) in finished
 
 
 def test_passes_add_up_over_jobs() -> None:

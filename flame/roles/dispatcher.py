@@ -1,0 +1,134 @@
+"""The dispatcher: which slots are filled now, by whom, and with what.
+
+It fills what is free at a stamp: at most C slots, at most the quota of a synchronous cycle, from nodes that
+have no row and are believed available. A node whose trace ends away can't answer and is retired instead.
+When somebody is wanted and nobody can be chosen, a stamped `wake` row stands at the next instant at which
+somebody will be believed back; a nearer one moves it there. Nobody away: no wake, so a run that can't
+advance is found.
+
+Where slots are given up after a while (`availability.abandon_s`), each assign brings a timer row: at its
+release the slot is free, the update stays owed and the node busy.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from flame.config.condition import Condition
+from flame.core.effects import CancelTimer, Effect, Emit, Send, SetTimer
+from flame.core.messages import Assign, Payload
+from flame.core.tensor import Tensor
+from flame.policies.payload import DOWN
+from flame.policies.select import SelectView
+from flame.roles.cycle import Cycle
+from flame.roles.inbox import OWN, TIMER, UPDATE, Inbox, Key
+from flame.roles.roster import Roster, Row
+from flame.telemetry.records import Dispatch, Selection, Withheld
+
+Weights = Callable[[], dict[str, Tensor]]
+
+
+class Dispatcher:
+    """Opens rows. detailed: whether records of the level `full` are made."""
+
+    def __init__(self, condition: Condition, roster: Roster, inbox: Inbox, cycle: Cycle, *, detailed: bool) -> None:
+        self._condition, self._roster, self._inbox, self._cycle = condition, roster, inbox, cycle
+        self._detailed = detailed
+        self._abandon_ns = condition.availability.abandon_ns
+        self._selections = 0
+        self._state: Any = None
+        self._wake: Key | None = None
+        self._wakes = 0
+
+    def fill(self, now: int, stamp: int, weights: Weights) -> list[Effect]:
+        """Fill what can be filled at `stamp`. weights: what a full payload carries."""
+        effects: list[Effect] = []
+        self._roster.advance(stamp)
+        while (want := self._wanted()) > 0 and self._roster.free:
+            chosen = self._choose(want, effects)
+            answering = [node for node in chosen if self._answers(node, stamp)]
+            for node in answering:
+                self._dispatch(node, now, stamp, weights, effects)
+            if len(answering) == len(chosen):
+                break
+        if self._wanted() > 0 and not self._roster.free:
+            self._set_wake(stamp, effects)
+        return effects
+
+    def _wanted(self) -> int:
+        want = self._cycle.concurrency - self._roster.in_flight
+        return want if self._cycle.quota is None else min(want, self._cycle.quota)
+
+    def _choose(self, want: int, effects: list[Effect]) -> list[str]:
+        roster, cycle, select = self._roster, self._cycle, self._condition.select
+        view = SelectView(
+            roster.free, cycle.progress, self._condition.seed, self._selections, roster.standings, roster.unexplored
+        )  # fmt: skip
+        chosen, self._state = select.choose(view, want, self._state)
+        self._selections += 1
+        if self._detailed:
+            record = Selection(
+                cycle.progress, len(roster.members), len(roster.free), chosen, roster.in_flight, len(roster.taken),
+                cycle.concurrency, cycle.goal, select.type, roster.free.fingerprint, select.scores(self._state),
+            )  # fmt: skip
+            effects.append(Emit(record))
+        return chosen
+
+    def _answers(self, node: str, stamp: int) -> bool:
+        """Whether an assign of `stamp` can ever be answered; a node that can't answer any is retired."""
+        if self._roster.due(node, stamp) is not None:
+            return True
+        self._roster.retire(node)
+        return False
+
+    def _dispatch(self, node: str, now: int, stamp: int, weights: Weights, effects: list[Effect]) -> None:
+        roster, at = self._roster, self._cycle.progress
+        payload = DOWN[self._condition.payload.down].kind(roster.members[node].held, at.model_version)
+        row = roster.dispatch(node, stamp, at, payload)
+        self._inbox.expect((row.due, UPDATE, node, row.id))
+        body = Payload(payload, {} if payload == "none" else weights())
+        effects.append(Send(node, Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, now, body)))
+        if self._cycle.quota is not None:
+            self._cycle.quota -= 1
+        if self._detailed:
+            self._emit_dispatch(row, effects)
+        if self._abandon_ns is not None:
+            self._set_timer((stamp + self._abandon_ns, TIMER, node, row.id), effects)
+
+    def _emit_dispatch(self, row: Row, effects: list[Effect]) -> None:
+        delay, at = self._roster.members[row.node].duration, self._cycle.progress
+        effects.append(
+            Emit(Dispatch(at, row.id, row.node, row.stamp, row.due, delay, row.payload, row.draw, self._roster.in_flight))
+        )  # fmt: skip
+        if row.due > row.stamp + delay:
+            effects.append(Emit(Withheld(at, row.id, row.node, row.stamp + delay, row.due)))
+
+    # ---- timers
+
+    def forget(self, row: Row) -> list[Effect]:
+        """A row has ended: its slot can't be given up any more."""
+        if self._abandon_ns is None:
+            return []
+        return self._cancel(self._inbox.key((TIMER, row.node, row.id)))
+
+    def woken(self) -> None:
+        """The wake row was released."""
+        self._wake = None
+
+    def _set_wake(self, stamp: int, effects: list[Effect]) -> None:
+        at = self._roster.next_free(stamp)
+        if at is None or (self._wake is not None and self._wake[0] <= at):
+            return
+        effects += self._cancel(self._wake)
+        self._wakes += 1
+        self._wake = (at, TIMER, OWN, self._wakes)
+        self._set_timer(self._wake, effects)
+
+    def _set_timer(self, key: Key, effects: list[Effect]) -> None:
+        self._inbox.expect(key)
+        effects.append(SetTimer(key, key[0]))
+
+    def _cancel(self, key: Key | None) -> list[Effect]:
+        if key is None:
+            return []
+        self._inbox.void(key[1:])
+        return [CancelTimer(key)]
