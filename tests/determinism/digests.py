@@ -43,12 +43,8 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "loop": "async", "goal": 2, "concurrency": 4, "perturb": {"type": "best_of", "probes": 4, "coin": True},
         "rate": {"type": "grad_aware", "base": "felix", "floor": 0.5, "var_ref": 0.1}, "staleness_unit": "cycle",
         "commit": [
-<<<<<<< HEAD
-            {"type": "variance", "threshold": 0.01}, {"type": "plateau", "patience": 1}, {"type": "n_eff", "n": 9}, {"type": "cap", "max": 6},
-=======
             {"type": "variance", "threshold": 0.01}, {"type": "plateau", "patience": 1}, {"type": "n_eff", "n": 9},
             {"type": "cap", "max": 6},
->>>>>>> policies
         ],
         "server_opt": {"type": "clip", "norm": 1.0, "before": {"type": "adam", "lr": 0.1}},
     },

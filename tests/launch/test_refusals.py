@@ -27,7 +27,7 @@ FLAGS: list[tuple[list[str], list[str]]] = [
     (["small", "--set", "stop.cylces=3"], ["unknown key `stop.cylces`", "did you mean `cycles`?"]),
     (["small", "--set", "stop.cycles"], ["not of the form `a.b.c=value`"]),
     (["small", "--set", "trainers='4'"], ["`trainers` is `\"4\"`", "without quotes"]),
-    (["small", "--set", "select.type=ort"], ["unknown select policy `ort`", "Known select policies: all, async_oort, fedbuff, oort, random"]),
+    (["small", "--set", "select.type=ort"], ["unknown select policy `ort`", "all, async_oort, fedbuff, oort, random"]),
     (["small", "--set", "commit_order=arrival"], ["doesn't go with `pacing: absolute`", "`arrival` with `relative`"]),
     (["small", "--set", "delays.values=[0.0]"], ["`delays.values.0` is `0.0`", "over 0"]),
     (["small", "--delay-factor", "0"], ["`delays.factor` is `0.0` (from `--delay-factor 0.0`)", "over 0"]),
