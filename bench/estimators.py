@@ -26,12 +26,12 @@ from flame.policies.perturb.noise import direction
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description="cost and agreement of the estimators")
-    parser.add_argument("--part", default="bitfit", choices=["head", "bitfit"])
+    parser.add_argument("--part", default="bitfit", choices=["head", "bitfit", "lora", "adapter", "all"])
     parser.add_argument("--last-layers", type=int, default=2)
     parser.add_argument("--bins", type=int, default=5)
     parser.add_argument("--data", default="r8")
     asked = parser.parse_args()
-    last = asked.last_layers if asked.part == "bitfit" else 0
+    last = 0 if asked.part == "head" else asked.last_layers
     conditions = {kind: condition(asked.data, asked.part, last, kind) for kind in ("forward_ad", "central_difference", "backprop")}
     costs(conditions, asked.bins)
     agreement(TextLearner(conditions["forward_ad"]), asked.bins)

@@ -106,7 +106,9 @@ class Network:
         `forward`: with tangents, cheaply; `recomputing`: backwards, computing the layers' activations again.
         """
         top = self._forward if way == "forward" else self._recomputing if way == "recomputing" else self._top
-        values = {name: theta[part].view(shape) for name, part, shape in self.layout.slices()}
+        # One cut: the gradient of a slice of theta is as long as theta, and there is one for each tensor.
+        parts = torch.split(theta, [part.stop - part.start for _, part, _ in self.layout.slices()])
+        values = {name: part.view(shape) for (name, _, shape), part in zip(self.layout.slices(), parts, strict=True)}
         return functional_call(top, values, (x, mask))  # type: ignore[no-any-return]
 
     @cached_property

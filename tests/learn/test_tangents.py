@@ -69,6 +69,14 @@ def test_it_leaves_products_with_zero_out(made, monkeypatch):
     assert products[1] < 0.75 * products[0]
 
 
+def test_a_gradient_is_put_together_once_and_not_from_slices_as_long_as_theta(made):
+    batch, theta = made({"part": "all", "last_layers": 2})
+    with Counting() as counted:
+        batch.gradient(theta)
+    assert counted.calls["slice_backward"] == 0
+    assert counted.calls["mm"] > 0
+
+
 def test_what_trains_keeps_the_librarys_modules():
     model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3), torch.nn.Linear(3, 2, bias=False))
     copied = forward_mode(model, frozenset({"0.weight", "1.bias"}))
