@@ -22,7 +22,10 @@ LEVELS: tuple[Level, ...] = ("summary", "commits", "full")
 
 @dataclass(slots=True)
 class RunMeta:
-    """Once per process, first: what is run, by which code, from which parameters."""
+    """Once per process, first: what is run, by which code. init, data, code: digests of theta, data set and library.
+
+    nodes: the machines that this process hosts.
+    """
 
     level: ClassVar[Level] = "summary"
     fingerprint: str
@@ -33,15 +36,11 @@ class RunMeta:
     commit_order: str
     pacing: str
     init: str
-    """Digest of this process's initial parameters."""
     data: str
-    """Digest of the data set."""
     code: str
-    """Version and digest of the library."""
     libraries: dict[str, str]
     device: str
     nodes: list[str]
-    """Machines that this process hosts."""
     kind: Literal["run_meta"] = "run_meta"
 
 
@@ -76,26 +75,25 @@ class Score:
 
 @dataclass(slots=True)
 class Selection:
-    """One choice of trainers."""
+    """One choice of trainers.
+
+    candidates: nodes in the population. eligible: free ones, among which the policy chose; eligible_fp: their order-free
+    fingerprint. in_flight: slots held before. pending: accepted updates that wait for their cycle's close.
+    scores: of the chosen, by name; None where the policy scores nobody.
+    """
 
     level: ClassVar[Level] = "full"
     at: Progress
     candidates: int
-    """Nodes in the population."""
     eligible: int
-    """Free ones, among which the policy chose."""
     chosen: list[str]
     in_flight: int
-    """Slots held before this choice."""
     pending: int
-    """Accepted updates waiting for their cycle's close."""
     concurrency: int
     goal: int
     policy: str
     eligible_fp: str
-    """Order-free fingerprint of the eligible set."""
     scores: list[Score] | None = None
-    """Of the chosen, by name; None where the policy scores nobody."""
     kind: Literal["selection"] = "selection"
 
 
@@ -120,22 +118,20 @@ class Dispatch:
 
 @dataclass(slots=True)
 class Withheld:
-    """An assign whose trainer is away when it would be done: it counts at the next available instant."""
+    """An assign whose trainer is away at `done_ns` (dispatch + D): it counts at `due_ns`, the next available instant."""
 
     level: ClassVar[Level] = "full"
     at: Progress
     id: int
     trainer: str
     done_ns: int
-    """Stamp at which it would have counted: dispatch + D."""
     due_ns: int
-    """Stamp at which it counts."""
     kind: Literal["withheld"] = "withheld"
 
 
 @dataclass(slots=True)
 class Abandoned:
-    """A slot that was given up; the update stays owed."""
+    """A slot that was given up `age_ns` of stamp time after the dispatch; the update stays owed."""
 
     level: ClassVar[Level] = "full"
     at: Progress
@@ -143,7 +139,6 @@ class Abandoned:
     trainer: str
     stamp_ns: int
     age_ns: int
-    """Stamp time since the dispatch."""
     kind: Literal["abandoned"] = "abandoned"
 
 
@@ -164,13 +159,12 @@ class TaskRecv:
 
 @dataclass(slots=True)
 class TaskSend:
-    """A trainer sent its update."""
+    """A trainer sent its update; stamp_ns is its assign's due."""
 
     level: ClassVar[Level] = "full"
     id: int
     trainer: str
     stamp_ns: int
-    """Stamp of the update, its assign's due."""
     kind: Literal["task_send"] = "task_send"
 
 
