@@ -99,7 +99,7 @@ class Selection:
 
 @dataclass(slots=True)
 class Dispatch:
-    """One assign, as the ledger has it."""
+    """One assign, as the ledger has it. delay_ns: modelled D. in_flight: slots held, this one included."""
 
     level: ClassVar[Level] = "full"
     at: Progress
@@ -108,11 +108,9 @@ class Dispatch:
     stamp_ns: int
     due_ns: int
     delay_ns: int
-    """Modelled duration D."""
     payload: str
     draw: int
     in_flight: int
-    """Slots held, this one included."""
     kind: Literal["dispatch"] = "dispatch"
 
 
@@ -170,7 +168,11 @@ class TaskSend:
 
 @dataclass(slots=True)
 class TrainerRound:
-    """One finished job of a trainer."""
+    """One finished job of a trainer.
+
+    delay_ns: modelled D. overran: the compute took longer than its assign allowed. passes: forward passes of this job,
+    passes_total: of this trainer's incarnation so far.
+    """
 
     level: ClassVar[Level] = "full"
     id: int
@@ -179,14 +181,10 @@ class TrainerRound:
     data_id: int
     iteration: int
     delay_ns: int
-    """Modelled duration, due - stamp of the assign."""
     overran: bool
-    """The compute took longer than its D allowed."""
     passes: int
-    """Forward passes of this job."""
     probes: int
     passes_total: int
-    """Forward passes of this trainer so far (this incarnation)."""
     loss: float
     utility: float
     delta_norm: float | None
@@ -198,7 +196,10 @@ class TrainerRound:
 
 @dataclass(slots=True)
 class Accepted:
-    """One released update: taken or refused."""
+    """One released update: taken or refused. reason: `accepted`, or why it was refused; rate is None then.
+
+    interval_ns: [stamp of the dispatch, stamp of the update] as its ledger row has it.
+    """
 
     level: ClassVar[Level] = "full"
     at: Progress
@@ -206,16 +207,13 @@ class Accepted:
     trainer: str
     accepted: bool
     reason: str
-    """`accepted`, or why it was refused."""
     version: int
     data_id: int
     iteration: int
     staleness: float
     """Age in the condition's `staleness_unit`: commits since the update's version, or cycles or seconds since its dispatch."""
     rate: float | None
-    """Weight; None when refused."""
     interval_ns: tuple[int, int]
-    """[stamp of the dispatch, stamp of the update] as its ledger row has it."""
     due_ns: int
     loss: float
     utility: float
@@ -344,13 +342,12 @@ class Peer:
 
 @dataclass(slots=True)
 class Intrusion:
-    """Something outside the closed world: it ends the exact window at this cycle."""
+    """Something outside the closed world: it ends the exact window at this cycle. voided: ids of rows that were given up."""
 
     level: ClassVar[Level] = "summary"
     at: Progress
     what: str
     voided: list[int]
-    """Ids of the rows that were given up."""
     kind: Literal["intrusion"] = "intrusion"
 
 
