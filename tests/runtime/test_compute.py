@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 from threading import Event
+from time import monotonic_ns, perf_counter
 
 import pytest
 
@@ -76,19 +77,19 @@ class Environment:
         raise KeyError(self.value)
 
     def counts(self) -> dict[str, int]:
-        return {"made": 1}
+        return {"made": 1} | ({"path": 1} if "PATH" in os.environ else {})
 
 
 class TestAttempt:
     """Once more, and no oftener."""
 
     def test_what_works_is_run_once(self) -> None:
-        learner = Script()
+        learner, started = Script(), perf_counter()
         finished = attempt(learner, gradient(5))
         assert (finished.error, learner.ran) == (None, [5])
         assert isinstance(finished.result, GradientResult)
         assert finished.result.loss == 5.0
-        assert finished.seconds >= 0
+        assert 0 <= finished.seconds <= perf_counter() - started
 
     def test_what_fails_once_is_tried_again(self) -> None:
         learner = Script(fails=1)
@@ -147,8 +148,26 @@ class TestPool:
         pool = Pool(Environment, 1)  # type: ignore[arg-type]
         try:
             assert pool.submit(gradient(1)).wait().error == f"KeyError: '{value}'"
+            assert pool.counts() == {"tasks": 1, "made": 1, "path": 1}
         finally:
             pool.close()
+
+    def test_what_is_no_longer_set_is_not_seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`PATH` was there when the fork server started."""
+        monkeypatch.setenv("FLAME_TEST", "x")
+        for made in ({"made": 2, "path": 2}, {"made": 2}):
+            pool = Pool(Environment, 2)  # type: ignore[arg-type]
+            try:
+                assert pool.counts() == {"tasks": 0} | made
+            finally:
+                pool.close()
+            monkeypatch.delenv("PATH", raising=False)
+
+    def test_closed_it_takes_nothing_more(self) -> None:
+        pool = Pool(partial(Broken, condition()), 1)  # type: ignore[arg-type]
+        pool.close()
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            pool.submit(gradient(1))
 
     def test_a_failure_comes_back_as_an_answer(self) -> None:
         pool = Pool(partial(Broken, condition()), 1)  # type: ignore[arg-type]
@@ -222,17 +241,25 @@ class TestBeside:
         executor.close()
 
     def test_it_says_how_long_the_running_task_takes(self, beside: Make) -> None:
-        learner = Held()
+        learner, started = Held(), monotonic_ns()
         executor, ended = beside(learner)
         assert executor.computing() == 0
         executor.submit(("t0", 0), gradient(0), due=0)
         assert learner.entered.wait(PATIENCE)
         first = executor.computing()
-        assert 0 < first <= executor.computing()
+        assert 0 < first <= executor.computing() <= monotonic_ns() - started
         learner.go.set()
         ended.get(timeout=PATIENCE)
         assert executor.computing() == 0
         executor.close()
+
+    def test_closed_while_it_waits_it_ends(self, beside: Make) -> None:
+        executor, ended = beside(Script())
+        executor.submit(("t0", 1), gradient(1), due=0)
+        ended.get(timeout=PATIENCE)
+        executor.close()
+        executor._thread.join(PATIENCE)
+        assert not executor._thread.is_alive()
 
     def test_closed_it_starts_nothing_more_and_waits_for_nothing(self, beside: Make) -> None:
         learner = Held()

@@ -112,8 +112,9 @@ def test_a_file_without_a_header_is_no_journal(content: bytes, tmp_path: Path) -
 
 def test_only_what_can_be_read_back_is_written(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.jsonl", HEADER, None, buffered=True)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as refused:
         journal.append("t0", 0, Started(), [], [Emit(object())])
+    assert str(refused.value.__cause__) == "a journal can't hold a object"
     with pytest.raises(TypeError):
         dump({1, 2})
 
@@ -162,6 +163,14 @@ class TestBlobs:
     def test_one_that_is_missing_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match=THETA.digest):
             Blobs(tmp_path).get(THETA.digest)
+
+    def test_one_that_holds_code_is_refused(self, tmp_path: Path) -> None:
+        blobs = Blobs(tmp_path)
+        blobs.put(THETA)
+        (file,) = tmp_path.rglob("*.npy")
+        np.save(file, np.array([Path("x")]), allow_pickle=True)
+        with pytest.raises(ValueError, match="allow_pickle=False"):
+            blobs.get(THETA.digest)
 
     def test_one_that_was_changed_is_named(self, tmp_path: Path) -> None:
         blobs = Blobs(tmp_path)
