@@ -284,12 +284,11 @@ class AggRound:
 
 @dataclass(slots=True)
 class AggEval:
-    """One evaluation, at its release."""
+    """One evaluation, at its release. version: the model version that was evaluated."""
 
     level: ClassVar[Level] = "summary"
     at: Progress
     version: int
-    """Model version that was evaluated."""
     stamp_ns: int
     loss: float
     accuracy: float
@@ -316,15 +315,13 @@ class Comm:
 
 @dataclass(slots=True)
 class Lateness:
-    """Real: when an update arrived against when it was due (filled by the driver)."""
+    """Real: arrival - due of an update (negative: early), and how long the inbox held it (filled by the driver)."""
 
     level: ClassVar[Level] = "full"
     id: int
     trainer: str
     late_s: float
-    """Arrival - due; negative: early."""
     held_s: float | None
-    """How long the inbox held it."""
     kind: Literal["lateness"] = "lateness"
 
 
