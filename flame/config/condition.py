@@ -13,6 +13,7 @@ from flame.core.time import seconds
 from flame.policies.commit import Commit, Variance
 from flame.policies.payload import Payloads
 from flame.policies.perturb import Perturb, Single
+from flame.policies.policy import BY_NAME
 from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, Select
 from flame.policies.server_opt import ServerOpt, Sgd
@@ -259,7 +260,7 @@ class Condition(Frozen):
     commit: tuple[Commit, ...] = (Variance(threshold=0.1),)
     payload: Payloads = Payloads()
     perturb: Perturb = Single()
-    estimator: Estimator = Estimator()
+    estimator: Annotated[Estimator, BY_NAME] = Estimator()
     server_opt: ServerOpt = Sgd(lr=0.01)
 
     commit_order: Literal["stamp", "arrival"] = "stamp"

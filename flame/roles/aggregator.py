@@ -211,9 +211,15 @@ class Aggregator:
         return row
 
     def _replace(self, row: Row) -> None:
-        """A member of the open cohort fell out: a synchronous cycle asks for one more."""
-        if self.cycle.quota is not None and row.cycle == self.cycle.progress.cycle:
-            self.cycle.quota += 1
+        """A slot has ended without an accept: a synchronous cycle asks for one more, if a member of its own fell out,
+        or if K can't be reached any more: what stragglers held of C at its start is not in its quota.
+        """
+        cycle = self.cycle
+        if cycle.quota is None:
+            return
+        coming = sum(each.cycle == cycle.progress.cycle and not each.owed for each in self.roster.open.values())
+        if row.cycle == cycle.progress.cycle or len(cycle.accepted) + coming + cycle.quota < cycle.goal:
+            cycle.quota += 1
 
     def _release_timer(self, key: Key, content: None) -> None:
         """A wake: belief has changed, and the decision that follows sees it. Otherwise a slot is given up."""
@@ -253,6 +259,8 @@ class Aggregator:
         else:
             self.roster.reject(update.id)
             self.rejects += 1
+            if not row.owed:
+                self._replace(row)
             self._emit_judged(row, key[0], update, why, None)
         while self.phase == RUNNING and self.cycle.full:
             self._close(key[0])

@@ -41,6 +41,22 @@ def test_joins_leaves_and_a_budget_are_equal_too(tmp_path: Path):
 
 
 @pytest.mark.real
+@pytest.mark.parametrize(
+    ("shape", "awareness"), [(GATED, "oracular"), (ASYNC, "notified"), (ASYNC, "none")], ids=["gated", "async", "unaware"]
+)
+def test_trainers_that_come_and_go_leave_the_pair_equal(shape, awareness, tmp_path: Path):
+    away = {"trace": "syn_50", "time_scale": 1000, "abandon_s": 400}
+    what = condition(shape, goal=2, concurrency=4, availability=away, awareness=awareness, staleness="accept", stop={"cycles": 12})
+    sim, real = simulate(what, tmp_path), run_for_real(what, tmp_path)
+    assert (sim.verdict, real.verdict) == ("COMPLETED", "COMPLETED")
+    assert len(sim.frame("withheld")) > 0
+    assert len(sim.frame("abandoned")) > 0
+    assert cycles(real) == cycles(sim)
+    assert released(real) == released(sim)
+    assert [node for run in (sim, real) for node in replay(run.path) if node.difference or node.skipped] == []
+
+
+@pytest.mark.real
 def test_arrival_order_runs_and_calls_itself_fidelity(tmp_path: Path):
     what = condition(ASYNC, commit_order="arrival", pacing="relative")
     real = run_for_real(what, tmp_path)
