@@ -4,7 +4,6 @@
 that ended, whatever happened.
 """
 
-import gc
 import os
 from contextlib import closing
 from dataclasses import dataclass
@@ -38,6 +37,9 @@ from flame.runtime.sim import Simulation
 from flame.telemetry.reader import Telemetry, compact
 from flame.telemetry.records import AggEval, AggRound, Record, StepTiming
 from flame.telemetry.rundir import Verdict
+
+SAMPLE_S = 0.25
+"""Wall seconds between two looks at what a simulation takes of its machine."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,6 @@ def make_directory(runs: Path, run_set: str, condition: Condition, world: World)
 
 def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui) -> Verdict:
     books = open_books(path, "sim", "1", condition, world, learner.facts, ["aggregator", *condition.nodes])
-    gc.freeze()
     try:
         verdict = _simulated(books, condition, world, learner, ui)
     except Exception as error:  # the run is over, and its directory must say why
@@ -112,7 +113,6 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
         (path / "logs" / "sim.log").write_text("".join(format_exception(error)))
         verdict = Verdict("CRASH", f"{type(error).__name__}: {error}")
     finally:
-        gc.unfreeze()
         books.close()
     write_verdict(path, verdict)
     return verdict
@@ -148,6 +148,7 @@ class _Watcher:
         self._ui = ui
         self._ceiling = monotonic() + wall_s if wall_s is not None else None
         self._asked: StopAsked | None = None
+        self._sampled = 0.0
         self.meter = Meter()
 
     def saw(self, now: int, record: AggRound | AggEval) -> None:
@@ -155,8 +156,10 @@ class _Watcher:
         if isinstance(record, AggEval):
             self._ui.scored(record.accuracy, record.loss)
             return
-        at = record.at
-        self.meter.sample()
+        at, now_s = record.at, monotonic()
+        if now_s - self._sampled >= SAMPLE_S:
+            self._sampled = now_s
+            self.meter.sample()
         version = at.model_version + record.committed
         self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, version, record.in_flight)
 

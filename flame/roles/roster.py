@@ -87,6 +87,7 @@ class FreeNodes(Sequence[str]):
     def __init__(self) -> None:
         self._nodes: list[str] = []
         self._place: dict[str, int] = {}
+        self._marks: dict[str, int] = {}
         self._mark = 0
 
     def __len__(self) -> int:
@@ -114,14 +115,17 @@ class FreeNodes(Sequence[str]):
         """Put a node at the end."""
         self._place[node] = len(self._nodes)
         self._nodes.append(node)
-        self._mark ^= _mark(node)
+        mark = self._marks.get(node)
+        if mark is None:
+            mark = self._marks[node] = _mark(node)
+        self._mark ^= mark
 
     def remove(self, node: str) -> None:
         """Take a node out; the last one takes its place. Raises KeyError if it isn't there."""
         place, last = self._place.pop(node), self._nodes.pop()
         if last != node:
             self._nodes[place], self._place[last] = last, place
-        self._mark ^= _mark(node)
+        self._mark ^= self._marks[node]
 
 
 def _mark(node: str) -> int:

@@ -56,10 +56,13 @@ def plain_tensor(keep: Callable[[Tensor], str]) -> Callable[[Any], dict[str, str
 
 def dump(value: Any) -> bytes:
     """The canonical bytes of events and effects, tensors by digest."""
-    return orjson.dumps(value, default=_DIGEST_ONLY)
+    return orjson.dumps(value, default=_digest_only)
 
 
-_DIGEST_ONLY = plain_tensor(lambda value: value.digest)
+def _digest_only(value: Any) -> dict[str, str]:
+    if isinstance(value, Tensor):
+        return {"blob": value.digest}
+    raise TypeError(f"a journal can't hold a {type(value).__name__}")
 
 
 class Journal:
@@ -69,7 +72,7 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.seq = 0
         self._file = path.open("ab", buffering=(1 << 20) if buffered else 0)
-        self._fallback = plain_tensor(blobs.put) if blobs else _DIGEST_ONLY
+        self._fallback = plain_tensor(blobs.put) if blobs else _digest_only
         self._chain = b""
         self._file.write(orjson.dumps({"header": header}, option=orjson.OPT_APPEND_NEWLINE))
 
