@@ -3,7 +3,7 @@
 
     expt_scripts/plot_learning_curve.py --run-set learn --out runs/learning_curve.png
 
-Peak and sustained accuracy (mean of the last tenth of the evaluations) are both marked.
+Peak and sustained accuracy (mean of the last tenth of the evaluations) are printed, one line a baseline.
 """
 
 import argparse
