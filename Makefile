@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 R8 := data/r8/.ready
 CHECKED := flame/core flame/policies flame/roles flame/runtime flame/telemetry flame/config flame/launch parity
 
-.PHONY: demo test check setup data docs bench clean
+.PHONY: demo demo-all test check setup data docs bench clean
 
 setup: $(READY)
 
@@ -26,6 +26,9 @@ $(R8): $(READY)
 
 demo: $(READY) $(R8)
 	expt_scripts/demo.sh
+
+demo-all: $(READY) $(R8)
+	expt_scripts/demo_all.sh
 
 test: $(READY) $(R8)
 	$(BIN)/python -m pytest --numprocesses 2

@@ -31,16 +31,17 @@ def draw(found: dict[str, RunDir], out: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(3.4, 3.6))
-    for (baseline, run), look in zip(found.items(), LOOKS, strict=False):
-        evals = run.telemetry.frame("agg_eval").sort("stamp_ns")
-        hours = evals["stamp_ns"].to_numpy() / 3.6e12
-        _curve(top, hours, evals["accuracy"].to_numpy(), look, baseline)
-        _curve(bottom, hours, evals["loss"].to_numpy(), look, baseline)
+    curves = {baseline: run.telemetry.frame("agg_eval").sort("stamp_ns") for baseline, run in found.items()}
+    unit, ns = ("h", 3.6e12) if max(evals["stamp_ns"].max() for evals in curves.values()) > 3.6e12 else ("min", 6e10)
+    for (baseline, evals), look in zip(curves.items(), LOOKS, strict=False):
+        time = evals["stamp_ns"].to_numpy() / ns
+        _curve(top, time, evals["accuracy"].to_numpy(), look, baseline)
+        _curve(bottom, time, evals["loss"].to_numpy(), look, baseline)
     run = next(iter(found.values()))
     top.set_ylabel("accuracy")
-    top.set_title(f"Reuters R8, N = {run.condition.trainers}, seed {run.condition.seed}, n = 1", fontsize=8)
+    top.set_title(f"{run.condition.data or run.condition.task}, N = {run.condition.trainers}, seed {run.condition.seed}, n = 1", fontsize=8)
     bottom.set_ylabel("loss (nats)")
-    bottom.set_xlabel("virtual time (h)")
+    bottom.set_xlabel(f"virtual time ({unit})")
     top.legend(loc="lower right")
     figure.savefig(out)
 

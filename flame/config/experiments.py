@@ -77,10 +77,13 @@ class Experiments:
         seeds: Sequence[int] | None = None,
         patches: Sequence[Patch] = (),
     ) -> list[Resolved]:
-        """The conditions of a run-set, baseline by baseline, seed by seed. Raises ConfigError at the first that can't be."""
-        if run_set not in self.run_sets:
+        """The conditions of a run-set, baseline by baseline, seed by seed; `demo_all` is read as `demo-all`.
+
+        Raises ConfigError at the first that can't be.
+        """
+        chosen = self.run_sets.get(run_set.replace("_", "-"))
+        if chosen is None:
             raise unknown("run-set", run_set, list(self.run_sets), f" in {self.path.name}")
-        chosen = self.run_sets[run_set]
         for name in only or ():
             if name not in chosen.baselines:
                 raise unknown("baseline", name, chosen.baselines, f" in run-set `{run_set}` (--only)")
