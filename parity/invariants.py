@@ -23,6 +23,7 @@ from parity.rungs.r1_residence import overlaps
 from parity.rungs.tc1_field_coverage import coverage
 from parity.rungs.u4_agg_goal_cycles import conservation
 from parity.single import Look
+from parity.sizes import over_concurrency, sizes_hold
 
 GAP_S = 60.0
 REACHED = 0.85
@@ -164,9 +165,7 @@ def _staleness(run: Run) -> Look:
 
 
 def _concurrency(run: Run) -> Look:
-    rows, limit = run.frame("dispatch"), run.condition.concurrency
-    over = rows.filter(pl.col("in_flight") > limit).select("id", "in_flight")
-    return Look(rows.height, [f"id {key}: {count} in flight, C = {limit}" for key, count in over.iter_rows()])
+    return Look(run.frame("dispatch").height, over_concurrency(run))
 
 
 def _clock(run: Run) -> Look:
@@ -241,7 +240,8 @@ LAWS: tuple[Law, ...] = (
     Law("stamps", "every stamp is the due of its assign, exactly", wrong_stamps, ("dispatch", "accepted")),
     Law("residence", "nobody is chosen while it has an open row", overlaps, ("dispatch", "accepted")),
     Law("once", "no draw is dispatched twice", _once, ("dispatch",)),
-    Law("concurrency", "in flight never exceeds C", _concurrency, ("dispatch",)),
+    Law("sizes", "a cycle has one K and one C, which its condition allows", sizes_hold),
+    Law("concurrency", "in flight never exceeds the C in force", _concurrency, ("dispatch",)),
     Law("conservation", "each cycle holds K, no update is lost or counted twice", conservation, ("dispatch", "accepted")),
     Law("alternation", "trainers receive and send in turn", _alternation, ("task_recv", "task_send")),
     Law("punctual", "the sim sends nothing before it is due", _punctual, ("task_send",)),

@@ -63,9 +63,14 @@ def closing(report: Report) -> Text:
 
 def _title(report: Report) -> Text:
     condition, pair = report.pair.condition, report.pair
-    shape = f"N {condition.trainers}  K {condition.goal}  C {condition.concurrency}  {condition.loop}"
+    goals, slots = (_range(sorted(values)) for values in zip(*condition.possible_sizes, strict=True))
+    shape = f"N {condition.trainers}  K {goals}  C {slots}  {condition.loop}"
     text = Text("parity  ", style="bold").append(condition.baseline, style="bold cyan")
     return text.append(f"  seed {condition.seed}  {shape}  ").append(f"{pair.tier} tier", style="bold")
+
+
+def _range(values: Sequence[int]) -> str:
+    return str(values[0]) if values[0] == values[-1] else f"{values[0]}..{values[-1]}"
 
 
 def _head(report: Report) -> Iterator[RenderableType]:
@@ -114,7 +119,12 @@ def briefly(condition: Condition) -> str:
         *(("commit", rule) for rule in condition.commit),
     ]
     rules += [("rate", condition.rate), ("staleness", condition.staleness), ("perturb", condition.perturb)]
-    rules += [("estimator", condition.estimator), ("opt", condition.server_opt), ("down", condition.payload.down)]
+    rules += [
+        ("estimator", condition.estimator),
+        ("opt", condition.server_opt),
+        ("sizes", condition.sizes),
+        ("down", condition.payload.down),
+    ]
     rules += [("delays", condition.delays), ("order", condition.commit_order), ("stop", condition.stop)]
     return "  ".join(f"{name} {_brief(rule)}" for name, rule in rules)
 

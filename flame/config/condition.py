@@ -4,6 +4,7 @@ How (broker, workers, pool, cache, telemetry level) is `flame.config.world.World
 key, unknown keys are errors, and what is printed is what is run: both worlds read this object.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
@@ -17,6 +18,7 @@ from flame.policies.policy import BY_NAME
 from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, Select
 from flame.policies.server_opt import ServerOpt, Sgd
+from flame.policies.sizes import DynamicSizes, Sizes, Static
 from flame.policies.staleness import Staleness, Unit
 
 SOURCES = ("values", "lognormal", "registry", "ai_benchmark")
@@ -228,7 +230,10 @@ class Limits(Frozen):
 
 
 class Condition(Frozen):
-    """One run's condition. N trainers, aggregation goal K, concurrency C; units are in the names."""
+    """One run's condition. N trainers, aggregation goal K, concurrency C; units are in the names.
+
+    `goal` and `concurrency` are K and C of the first cycle; `sizes` says whether they stay so.
+    """
 
     baseline: str = "custom"
     seed: NonNegativeInt = 1
@@ -247,6 +252,7 @@ class Condition(Frozen):
     trainers: PositiveInt = 10
     goal: PositiveInt = 10
     concurrency: PositiveInt = 10
+    sizes: DynamicSizes = Static()
     delays: Delays = Delays(values=(1.0,))
     population: Population = Population()
     availability: Availability = Availability()
@@ -295,9 +301,14 @@ class Condition(Frozen):
             raise ValueError(
                 "`eval.blocks` holds dispatches back in stamps, and in arrival order stamps are measured; set `eval.blocks: false`"
             )
-        if self.limits.max_rejects is not None and self.limits.max_rejects < k:
+        misfit = self.sizes.misfit(self.start, n)
+        if misfit is not None:
+            raise ValueError(misfit)
+        largest = max(sizes.goal for sizes in self.possible_sizes)
+        if self.limits.max_rejects is not None and self.limits.max_rejects < largest:
             raise ValueError(
-                f"`limits.max_rejects` is {self.limits.max_rejects}, and a cycle takes K = {k} releases to close; give at least {k}"
+                f"`limits.max_rejects` is {self.limits.max_rejects}, and a cycle takes K = {largest} releases to close; "
+                f"give at least {largest}"
             )
         self._check_population()
         self._check_order_of_population()
@@ -327,11 +338,20 @@ class Condition(Frozen):
         return tuple(f"t{number:0{width}}" for number in range(self.trainers))
 
     @property
+    def start(self) -> Sizes:
+        """K and C of the first cycle."""
+        return Sizes(self.goal, self.concurrency)
+
+    @property
+    def possible_sizes(self) -> Sequence[Sizes]:
+        """Every K and C that may come into force."""
+        return self.sizes.possible(self.start, self.trainers)
+
+    @property
     def tier(self) -> str:
         """`exact` in stamp order, `fidelity` in arrival order."""
         return "exact" if self.commit_order == "stamp" else "fidelity"
 
-    @property
-    def max_rejects(self) -> int:
-        """Releases without a close after which the run is starved."""
-        return self.limits.max_rejects or 10 * self.concurrency
+    def max_rejects(self, concurrency: int) -> int:
+        """Releases without a close after which the run is starved, with that C in force."""
+        return self.limits.max_rejects or 10 * concurrency

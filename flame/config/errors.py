@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 Place = tuple[str, ...]
 """Keys from the root to a value; an entry of a list counts as its index."""
 
-POLICIES = ("loop", "select", "staleness", "rate", "commit", "payload", "perturb", "estimator", "server_opt", "awareness")
+POLICIES = ("loop", "select", "staleness", "rate", "commit", "payload", "perturb", "estimator", "server_opt", "awareness", "sizes")
 """The fields of a condition that a baseline consists of."""
 
 

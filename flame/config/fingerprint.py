@@ -21,7 +21,7 @@ SHARED = (
 def run_fp(condition: Condition) -> str:
     """Twelve hex digits over the whole condition but the bounds of waiting, which can't change a decision."""
     plain = condition.model_dump(mode="json", exclude={"limits"})
-    return _digest(plain | {"max_rejects": condition.max_rejects})
+    return _digest(plain | {"max_rejects": condition.max_rejects(condition.concurrency)})
 
 
 def condition_fp(condition: Condition) -> str:

@@ -4,7 +4,8 @@ A full cohort is handed out at one instant. Each worker runs its jobs one at a t
 so the j-th of them ends at j times the compute; it must not be later than its D. Which C of the N
 trainers are chosen isn't known, so the fastest are taken: nothing is harder. That holds for one batch;
 that it goes on holding, whatever the order of batches, needs room: the sum of compute / D over the
-cohort, plus the evaluations, is at most LOAD of the cores.
+cohort, plus the evaluations, is at most LOAD of the cores. Where K and C may change, the largest C is
+taken, and the K and C whose cycles are shortest.
 
 Workers beyond the number of cores share them, and are looked at as one queue over the cores.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from flame.config.condition import Condition
 from flame.config.devices import profiles
 from flame.core.time import in_seconds, seconds
+from flame.policies.sizes import Sizes
 
 LOAD = 0.7
 """Share of the worker cores that compute may take."""
@@ -43,7 +45,8 @@ def fit(condition: Condition, workers: int, cores: int, gradient_s: float, evalu
     """Hold the measured seconds of one gradient and of one evaluation against the condition's delays."""
     delays = [profile.delay_ns for profile in profiles(condition).values()]
     usable = min(workers, cores, len(delays))
-    compute, cohort = seconds(gradient_s), min(condition.concurrency, len(delays))
+    most = max(sizes.concurrency for sizes in condition.possible_sizes)
+    compute, cohort = seconds(gradient_s), min(most, len(delays))
     queues = [delays[first::workers] for first in range(min(workers, len(delays)))]
     missed = [first_late(queue, compute, 1, cohort) for queue in queues] + [first_late(delays, compute, usable, cohort)]
     late = min((found for found in missed if found is not None), default=None)
@@ -64,9 +67,13 @@ def _evaluations(condition: Condition, delays: Sequence[int], evaluate_s: float)
     """Cores' worth of evaluation, were each cycle to commit: one per `every` of the shortest cycles."""
     if condition.eval.every == 0:
         return 0.0
-    fastest = sorted(delays)[: condition.concurrency]
-    if condition.loop == "sync":
-        cycle_s = in_seconds(fastest[condition.goal - 1])
-    else:
-        cycle_s = condition.goal / sum(1 / in_seconds(delay) for delay in fastest)
-    return evaluate_s / (cycle_s * condition.eval.every)
+    shortest = min(_cycle_s(condition.loop, sorted(delays), sizes) for sizes in condition.possible_sizes)
+    return evaluate_s / (shortest * condition.eval.every)
+
+
+def _cycle_s(loop: str, delays: Sequence[int], sizes: Sizes) -> float:
+    """Seconds of the shortest cycle: of the fastest C, in order of their delays, K accepts."""
+    fastest = delays[: sizes.concurrency]
+    if loop == "sync":
+        return in_seconds(fastest[sizes.goal - 1])
+    return sizes.goal / sum(1 / in_seconds(delay) for delay in fastest)

@@ -82,9 +82,20 @@ def _policies(condition: Condition) -> Iterator[Issue]:
         )
     if condition.stop.target is not None and condition.eval.every == 0:
         yield cannot(f"{name}: `stop.target` can never be met: `eval.every` is 0", "give `eval.every: 1`")
-    staying = condition.trainers - len(condition.population.leaves)
-    if condition.loop == "sync" and condition.goal > staying:
-        yield unwise(f"{name}: `goal` K = {condition.goal}, but only {staying} trainers stay to the end", f"lower `goal` to {staying}")
+    yield from _sizes(condition)
+
+
+def _sizes(condition: Condition) -> Iterator[Issue]:
+    name, staying = condition.baseline, condition.trainers - len(condition.population.leaves)
+    largest, dynamic = max(sizes.goal for sizes in condition.possible_sizes), condition.sizes.type != "static"
+    if (condition.loop == "sync" or dynamic) and largest > staying:
+        field = "sizes.goal_max" if dynamic else "goal"
+        yield unwise(f"{name}: `{field}` K = {largest}, but only {staying} trainers stay to the end", f"lower `{field}` to {staying}")
+    if dynamic and any(rule.type == "agg_goal" for rule in condition.commit):
+        yield unwise(
+            f"{name}: `sizes` {condition.sizes.type} under `agg_goal`: each bin takes one cycle, so K only falls",
+            "give a `commit` rule that looks at the uploads, or `sizes: static`",
+        )
 
 
 def _fits(condition: Condition, measured: Measured, world: World, machine: Machine) -> Iterator[Issue]:

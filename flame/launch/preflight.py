@@ -283,8 +283,9 @@ def _idle(plan: Plan, condition: Condition, here: Machine) -> list[str]:
         found.append(f"workers beyond {here.cores} cores wait for each other")
     if plan.sim and plan.sim.pool > here.cores:
         found.append(f"pool processes beyond {here.cores} cores wait for each other")
-    if condition.concurrency > condition.trainers:
-        found.append(f"slots beyond {condition.trainers} trainers stay empty (C = {condition.concurrency})")
+    most = max(sizes.concurrency for sizes in condition.possible_sizes)
+    if most > condition.trainers:
+        found.append(f"slots beyond {condition.trainers} trainers stay empty (C = {most})")
     if any(world.blobs == "none" for world in plan.worlds):
         found.append("replay: without blobs P0 can't be judged")
     return found

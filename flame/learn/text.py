@@ -140,8 +140,8 @@ class TextLearner:
 
 def bins_in_reach(condition: Condition, bins: int) -> int:
     """How many bins a run can touch before its stop rules end it: one more than it can commit, at most a lap."""
-    stop = condition.stop
-    bounds = [stop.commits, stop.cycles, stop.accepts // condition.goal if stop.accepts else None]
+    stop, smallest = condition.stop, min(sizes.goal for sizes in condition.possible_sizes)
+    bounds = [stop.commits, stop.cycles, stop.accepts // smallest if stop.accepts else None]
     return min([bins, *(bound + 1 for bound in bounds if bound is not None)])
 
 

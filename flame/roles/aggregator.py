@@ -33,6 +33,7 @@ from flame.core.time import seconds
 from flame.learn.params import finite, norm, tensor, vector
 from flame.policies.commit import KEEP, NEff, Variance, first_match
 from flame.policies.rate import RateView, Weight
+from flame.policies.sizes import SizesView
 from flame.policies.staleness import refusal
 from flame.roles import accounts
 from flame.roles.belief import Belief
@@ -75,6 +76,7 @@ class Aggregator:
         self._ending = ("COMPLETED", "")
         self._commit_states: list[Any] = [None] * len(condition.commit)
         self._opt_state: Any = None
+        self._sizes_state: Any = None
         self._threshold = next((rule.threshold for rule in condition.commit if isinstance(rule, Variance)), None)
         self._now = 0
         self._effects: list[Effect] = []
@@ -184,7 +186,7 @@ class Aggregator:
     def _decide(self) -> None:
         """Fill the slots; find out whether anything can still happen."""
         self._refill()
-        if self._since_close >= self.condition.max_rejects:
+        if self._since_close >= self.condition.max_rejects(self.cycle.concurrency):
             self._stop("STARVED", f"no cycle has closed for {self._since_close} releases\n{stuck_table(self)}")
         elif not self.inbox.can_advance():
             self._stop("STARVED", f"nothing is in flight and nobody can be chosen\n{stuck_table(self)}")
@@ -305,7 +307,7 @@ class Aggregator:
             return
         if reason != KEEP:
             self._evaluate(stamp)
-        self._open_cycle()
+        self._open_cycle(view.uploads, reason != KEEP)
         why = bound_reached(self.condition.stop, self.cycle.progress, self.accepts)
         if why is not None:
             self._close_down("COMPLETED", why)
@@ -320,9 +322,11 @@ class Aggregator:
         self.direction = self.cycle.commit()
         return norm(aggregate)
 
-    def _open_cycle(self) -> None:
-        goal, concurrency = self.condition.goal, self.condition.concurrency
-        quota = concurrency - self.roster.in_flight if self.condition.loop == "sync" else None
+    def _open_cycle(self, pooled: int = 0, committed: bool = False) -> None:
+        """K and C are sampled here and nowhere else. What is in flight stays so, though C may have fallen below it."""
+        view = SizesView(self.condition.start, self.condition.trainers, pooled, committed)
+        (goal, concurrency), self._sizes_state = self.condition.sizes.sample(view, self._sizes_state)
+        quota = max(0, concurrency - self.roster.in_flight) if self.condition.loop == "sync" else None
         self.cycle.open(goal, concurrency, quota)
 
     # ---- evaluation and the end

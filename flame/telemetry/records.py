@@ -238,7 +238,7 @@ class Contributor:
 
 @dataclass(slots=True)
 class AggRound:
-    """One closed cycle."""
+    """One closed cycle. goal, concurrency: the K and C that were in force in it."""
 
     level: ClassVar[Level] = "summary"
     at: Progress

@@ -9,7 +9,7 @@ from parity.rung import DIAG, EXACT, LOGICAL, Finding, failed, passed, rung
 
 Plain = dict[str, Any]
 
-CADENCE = ("round", "data_id", "iteration", "model_version", "goal", "committed", "reason")
+CADENCE = ("round", "data_id", "iteration", "model_version", "goal", "concurrency", "committed", "reason")
 ASSIGN = ("id", "staleness", "rate")
 STAMPS = ("dispatched_ns", "stamp_ns")
 
@@ -46,7 +46,7 @@ def cohort_sequence(pair: Pair, window: Window) -> Finding:
 
     What it checks: each closed cycle of the window against the same cycle of the other run: who is in it, in
         which commit order, with which assign ids, staleness, rates and stamps; (round, data_id, iteration,
-        version, K, committed, reason); V; the digests of the model and of the ledger after the close. When both
+        version, K, C, committed, reason); V; the digests of the model and of the ledger after the close. When both
         runs ended by their own rules and nothing cut the window, they must have closed equally many, and for
         the same reason.
     Why: this is the claim of the exact tier. Equal digests mean that roles, codec, transport, processes and

@@ -3,8 +3,9 @@
 import polars as pl
 
 from parity.compare import equal
-from parity.evidence import Pair, Run, Window
+from parity.evidence import Pair, Window
 from parity.rung import DIST, LOGICAL, Finding, failed, measured, rung
+from parity.sizes import over_concurrency
 from parity.statistics import mean
 
 COLUMNS = ("chosen", "eligible", "candidates", "in_flight", "pending", "concurrency", "goal", "policy", "eligible_fp")
@@ -23,8 +24,8 @@ COLUMNS = ("chosen", "eligible", "candidates", "in_flight", "pending", "concurre
 def selection_detail(pair: Pair, window: Window) -> Finding:
     """How many are chosen and in flight agrees, and nobody is dispatched over the concurrency C.
 
-    What it checks: in each run, slots held at each dispatch are at most C. Between the runs, in the exact
-        tier: each selection has the same chosen list, pool, fingerprint and slots. In the fidelity tier:
+    What it checks: in each run, slots held at each dispatch are at most the C in force in its cycle. Between the
+        runs, in the exact tier: each selection has the same chosen list, pool, fingerprint, slots, K and C. In the fidelity tier:
         the mean number chosen and the mean number in flight.
     Why: selection is the first decision of a cycle. If it parts, everything after it does.
     Reads: selection.*, dispatch.in_flight.
@@ -32,7 +33,7 @@ def selection_detail(pair: Pair, window: Window) -> Finding:
     Tolerance: exact 0; fidelity: chosen 0.05, in flight 0.15. Over C: 0 in both.
     Known limits: in flight is sampled at selections, not over time (Sr does that).
     """
-    over = [fault for run in pair.runs for fault in _over_concurrency(run)]
+    over = [f"{run.side} {fault}" for run in pair.runs for fault in over_concurrency(run)]
     if over:
         return failed(f"{len(over)} dispatches over C: {over[0]}", effect=float(len(over)), tol=0.0, detail=over[:5])
     frames = {run.side: window.in_cycles(run.frame("selection")).sort("_seq") for run in pair.runs}
@@ -50,11 +51,3 @@ def _series(frame: pl.DataFrame) -> dict[str, object]:
         f"selection {number} (cycle {row['cycle']})": {name: row[name] for name in COLUMNS}
         for number, row in enumerate(frame.iter_rows(named=True))
     }
-
-
-def _over_concurrency(run: Run) -> list[str]:
-    limit = run.condition.concurrency
-    over = run.frame("dispatch").filter(pl.col("in_flight") > limit).sort("_seq")
-    return [
-        f"{run.side} id {row['id']} (cycle {row['cycle']}): {row['in_flight']} in flight, C = {limit}" for row in over.iter_rows(named=True)
-    ]

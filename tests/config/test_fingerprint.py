@@ -39,6 +39,8 @@ OTHERS: dict[str, list[Any]] = {
     "trainers": [11],
     "goal": [9],
     "concurrency": [11],
+    "sizes": [{"type": "var_tracking", "goal_max": 10} | more
+              for more in ({}, {"target": 3}, {"step": 3}, {"window": 2}, {"goal_min": 4}, {"concurrency_min": 9})],
     "delays": [{"values": [2]}, {"values": [1, 1]}, {"values": [1], "factor": 2}, {"lognormal": {}}, {"lognormal": {"sd": 1}},
                {"registry": "a.json"}, {"registry": "b.json"}, {"registry": "a.json", "reuse": True}, {"ai_benchmark": {"path": "a.json"}},
                {"ai_benchmark": {"path": "a.json", "reference_s": 5}}],
@@ -104,6 +106,7 @@ def test_bounds_of_waiting_change_nothing(limit: str, value: int) -> None:
 
 def test_a_default_that_is_written_out_is_the_same_run() -> None:
     assert run_fp(make(trainers=10, limits={"max_rejects": 100}, select={"type": "all"})) == run_fp(make())
+    assert run_fp(make(sizes="static")) == run_fp(make())
     assert run_fp(make(availability={"trace": "syn_0", "time_scale": 1, "abandon_s": None}, awareness="none")) == run_fp(make())
 
 

@@ -25,8 +25,7 @@ def random_condition(seed: int) -> Condition:
     goal = rng.randint(1, min(5, trainers))
     concurrency = goal + rng.choice([0, 1, 2, 4])
     sync, gated = rng.random() < 0.5, rng.random() < 0.5
-    return Condition.model_validate(
-        {
+    plain = {
             "baseline": "random", "seed": seed, "task": "surrogate",
             "surrogate": {"parameters": rng.choice([2, 4]), "bins": rng.choice([2, 3, 5])},
             "trainers": trainers, "goal": goal, "concurrency": concurrency,
@@ -43,8 +42,9 @@ def random_condition(seed: int) -> Condition:
             "stop": _stop(rng, goal),
             **_availability(seed),
             "limits": LIMITS | ({"max_rejects": goal + rng.randint(0, 2)} if rng.random() < 0.04 else {}),
-        }
-    )  # fmt: skip
+    }  # fmt: skip
+    plain |= _family(seed)
+    return Condition.model_validate(plain | _sizes(seed, plain))
 
 
 def _availability(seed: int) -> dict[str, Any]:
@@ -59,6 +59,49 @@ def _availability(seed: int) -> dict[str, Any]:
         "availability": {"trace": trace, "time_scale": scale, "abandon_s": abandon},
         "awareness": rng.choice(["none", "oracular", "notified"]),
     }
+
+
+def _family(seed: int) -> dict[str, Any]:
+    """A third of the conditions: the rules of the asynchronous family, under either loop."""
+    rng = random.Random(f"family {seed}")
+    if rng.random() < 0.67:
+        return {}
+    plateau = {"type": "plateau", "patience": rng.choice([1, 2]), "eps": rng.choice([0.15, 0.5])}
+    pool, cap = {"type": "pool_size", "n": rng.randint(2, 12)}, {"type": "cap", "max": rng.choice([3, 6])}
+    gate = {"type": "variance", "threshold": rng.choice([0.2, 0.6])}
+    return {
+        "commit": rng.choice([[gate, plateau, cap], [pool, cap], [pool], [{"type": "n_eff", "n": 6}, cap], [plateau, cap], ["agg_goal"]]),
+        "rate": rng.choice(["fedbuff", "felix", "grad_aware", {"type": "grad_aware", "base": "fedbuff"}]),
+        "staleness_unit": rng.choice(["version", "cycle", "stamp"]),
+        "perturb": rng.choice(["single", "guided"]),
+        "server_opt": rng.choice([{"type": "sgd", "lr": 0.2}, {"type": "momentum", "lr": 0.05}, {"type": "trust_ratio", "rho": 0.05}]),
+    }
+
+
+def _sizes(seed: int, plain: dict[str, Any]) -> dict[str, Any]:
+    """Half of the conditions: K and C that change every few cycles, in the middle of bins too.
+
+    K seldom grows over the trainers that stay, where the run would starve. Often C is some times K, so that it
+    falls below what is in flight.
+    """
+    rng = random.Random(f"sizes {seed}")
+    if rng.random() < 0.5:
+        return {}
+    goal, trainers = plain["goal"], plain["trainers"]
+    staying = trainers - len(plain["population"]["leaves"])
+    most = trainers if rng.random() < 0.1 else max(goal, min(staying, plain["limits"].get("max_rejects", trainers)))
+    high = rng.randint(goal, min(most, plain["limits"].get("max_rejects", most)))
+    concurrency = max(plain["concurrency"], rng.choice([1, 2, 3]) * goal)
+    bounded = rng.random() < 0.3 and max(high, concurrency) <= trainers
+    tracking = {
+        "type": "var_tracking", "target": rng.choice([1, 2, 2, 3]), "step": rng.choice([1, 1, 2, 3]), "window": rng.choice([1, 1, 2, 3]),
+        "goal_min": rng.randint(1, goal), "goal_max": high,
+        "concurrency_min": rng.choice([None, None, concurrency]),
+        "concurrency_max": rng.randint(max(high, concurrency), trainers) if bounded else None,
+    }  # fmt: skip
+    long_bins = [{"type": "variance", "threshold": rng.choice([0.2, 0.6, 2.0])}, {"type": "cap", "max": rng.choice([3, 8])}]
+    kept = plain["commit"] if rng.random() < 0.3 else long_bins
+    return {"sizes": tracking, "concurrency": concurrency, "commit": kept}
 
 
 def _population(rng: random.Random, trainers: int, goal: int) -> dict[str, Any]:

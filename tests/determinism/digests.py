@@ -39,6 +39,10 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "loop": "async", "goal": 2, "concurrency": 4, "commit": ["agg_goal"],
         "population": {"joins": {"t5": 2.0}, "leaves": {"t2": 3.0}},
     },
+    "resized": {
+        "loop": "async", "goal": 2, "concurrency": 4, "commit": [{"type": "variance", "threshold": 0.02}, {"type": "cap", "max": 6}],
+        "sizes": {"type": "var_tracking", "target": 2, "step": 1, "window": 1, "goal_min": 1, "goal_max": 4},
+    },
     "weighed": {
         "loop": "async", "goal": 2, "concurrency": 4, "perturb": {"type": "best_of", "probes": 4, "coin": True},
         "rate": {"type": "grad_aware", "base": "felix", "floor": 0.5, "var_ref": 0.1}, "staleness_unit": "cycle",

@@ -103,6 +103,9 @@ class Aggregator:
         match event:
             case Arrived(name, echo):
                 self.inbox.arrive(name, Held(echo, self._judge(echo)))
+                if not self.rules.sampled_at_start:
+                    self.counts["arrivals"] += 1
+                    self._sample(self.counts["arrivals"])
             case Noted(node, available):
                 self._on_note(node, available)
             case Overdue(name):
@@ -231,12 +234,16 @@ class Aggregator:
             self._find_stall()
 
     def _begin_cycle(self) -> None:
+        self._sample()
+        self.quota, self.taken = self.concurrency, 0
+
+    def _sample(self, *more: int) -> None:
+        """K and C of the open cycle. What is in flight beyond a C that has fallen is left there."""
         condition = self.condition
-        self.concurrency = condition.sample("C", condition.concurrencies, self.cycle)
-        self.goal = condition.sample("K", condition.goals, self.cycle)
+        self.concurrency = condition.sample("C", condition.concurrencies, self.cycle, *more)
+        self.goal = condition.sample("K", condition.goals, self.cycle, *more)
         if self.rules.goal_is_clamped:
             self.goal = max(1, min(self.goal, self.concurrency))
-        self.quota, self.taken = self.concurrency, 0
 
     def _close_cycle(self) -> None:
         cohort, self.accepted = self.accepted[: self.goal], self.accepted[self.goal :]

@@ -66,6 +66,8 @@ class Rules:
     owed_is_busy: bool = True
     # A node whose trace ends away, so that its due is never, is refused at dispatch.
     never_is_refused: bool = True
+    # K and C are sampled when a cycle begins; without the rule, whenever something arrives.
+    sampled_at_start: bool = True
     # A sampled K is at most C.
     goal_is_clamped: bool = True
     # A sync cohort asks for one more when it loses a member.
@@ -231,9 +233,9 @@ class Condition:
         if self.goals[1] > min(self.concurrencies[1], len(self.delay)):
             raise ValueError(f"K of {self.goals} exceeds C or N: no cycle could close")
 
-    def sample(self, which: str, bounds: tuple[int, int], cycle: int) -> int:
+    def sample(self, which: str, bounds: tuple[int, int], cycle: int, *more: int) -> int:
         low, high = bounds
-        return low + derive(self.seed, which, cycle) % (high - low + 1)
+        return low + derive(self.seed, which, cycle, *more) % (high - low + 1)
 
     def available(self, node: str, stamp: int) -> bool:
         return sum(toggle <= stamp for toggle in self.trace[node]) % 2 == 0

@@ -38,13 +38,17 @@ def _same(condition: Condition) -> Condition:
 
 
 class Mutant(NamedTuple):
-    """A rule that is removed. by: what catches it. patches: (class, module or table; attribute or key; replacement)."""
+    """A rule that is removed. by: what catches it. patches: (class, module or table; attribute or key; replacement).
+
+    dooms: a run may starve where it wouldn't without the patches, and is not stuck then.
+    """
 
     name: str
     rule: str
     by: str
     patches: Sequence[tuple[Any, Any, Any]]
     change: Callable[[Condition], Condition] = _same
+    dooms: bool = False
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ rules no pair differs and none is stuck; with any rule removed some pair is caug
   unequal  the two traces differ
   stuck    a run never ended, or starved where it doesn't with the rules
   second   a node was sent work while it held a slot, or there were more slots than C
+  sizes    K or C changed in the middle of a cycle, or a cycle closed with other than K
   raised   a machine was given what it can't take
 
 `python -m tests.determinism.study --conditions 1000` prints what was found, and what went wrong on
@@ -19,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from random import Random
 from time import perf_counter
 from typing import cast
@@ -38,7 +40,8 @@ from flame.telemetry.writer import Silence
 from .conditions import random_condition
 from .jitter import ROUGH, Network, World
 from .mutants import ALL_RULES, MUTANTS, Mutant
-from .trace import Trace, difference, faults_of_slots
+from .mutants_of_sizes import SIZES, WILD
+from .trace import Trace, difference, faults_of_sizes, faults_of_slots
 
 MAX_STEPS = 20_000
 """Of a simulation; one of these conditions takes some hundred."""
@@ -95,6 +98,12 @@ def is_stuck(trace: Trace, doomed: bool) -> bool:
     return trace.verdict == SPUN or (trace.verdict is None and trace.error is None)
 
 
+def resized(trace: Trace) -> int:
+    """How often K or C was another than in the cycle before."""
+    sizes = [(record.goal, record.concurrency) for record in trace.of(AggRound)]
+    return sum(one != other for one, other in pairwise(sizes))
+
+
 @dataclass
 class Tally:
     """What became of a number of pairs. examples: the first difference of some."""
@@ -103,6 +112,7 @@ class Tally:
     unequal: int = 0
     stuck: int = 0
     second: int = 0
+    sizes: int = 0
     raised: int = 0
     verdicts: Counter[str | None] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
@@ -115,6 +125,7 @@ class Tally:
         self.unequal += differ is not None
         self.stuck += is_stuck(sim, doomed) or is_stuck(real, doomed)
         self.second += any(True for trace in (sim, real) for _ in faults_of_slots(trace))
+        self.sizes += any(True for trace in (sim, real) for _ in faults_of_sizes(trace))
         self.raised += any(trace.error is not None for trace in (sim, real))
         self.verdicts[real.verdict] += 1
         if differ is not None and len(self.examples) < 3:
@@ -123,22 +134,23 @@ class Tally:
     @property
     def caught(self) -> int:
         """How often, at the most by one kind."""
-        return max(self.unequal, self.stuck, self.second, self.raised)
+        return max(self.unequal, self.stuck, self.second, self.sizes, self.raised)
 
     def row(self, name: str) -> str:
         """One line of the table."""
-        return f"{name:24}{self.pairs:7}{self.unequal:9}{self.stuck:7}{self.second:8}{self.raised:8}"
+        return f"{name:24}{self.pairs:7}{self.unequal:9}{self.stuck:7}{self.second:8}{self.sizes:7}{self.raised:8}"
 
 
 def run_pairs(seeds: Iterable[int], mutant: Mutant = ALL_RULES, *, enough: int | None = None) -> Tally:
     """Run the conditions in both worlds, until `enough` pairs were caught by what the mutant is caught by."""
     tally = Tally()
     for seed in seeds:
-        condition, doomed = mutant.change(random_condition(seed)), starves(seed, mutant.change)
+        condition, doomed = mutant.change(random_condition(seed)), mutant.dooms or starves(seed, mutant.change)
         with mutant.applied():
             sim, world = simulate(condition), live(condition)
         tally.add(seed, sim, world.trace, doomed)
         tally.counts.update(world.counts)
+        tally.counts.update(resized=resized(sim))
         tally.counts.update(steps=sim.seq, wall=world.trace.wall // 10**9, stamps=sim.wall // 10**9)
         if enough and getattr(tally, mutant.by) >= enough:
             break
@@ -151,15 +163,16 @@ def main() -> None:
     parser.add_argument("--conditions", type=int, default=1000)
     parser.add_argument("--per-rule", type=int, default=120)
     options = parser.parse_args()
-    print(f"{'':24}{'pairs':>7}{'unequal':>9}{'stuck':>7}{'second':>8}{'raised':>8}")
+    print(f"{'':24}{'pairs':>7}{'unequal':>9}{'stuck':>7}{'second':>8}{'sizes':>7}{'raised':>8}")
     started = perf_counter()
     tally = run_pairs(range(options.conditions))
     print(tally.row(ALL_RULES.name), f"   {perf_counter() - started:.0f} s")
     for example in tally.examples:
         print(example)
+    print(run_pairs(range(options.conditions // 4), WILD).row(WILD.name), flush=True)
     print("verdicts:", ", ".join(f"{name} {count}" for name, count in tally.verdicts.most_common()))
     print("on the way:", ", ".join(f"{name} {count}" for name, count in sorted(tally.counts.items())))
-    for mutant in MUTANTS if options.per_rule else []:
+    for mutant in [*MUTANTS, *SIZES] if options.per_rule else []:
         tally = run_pairs(range(options.per_rule), mutant)
         print(tally.row(mutant.name), f"   without: {mutant.rule}", flush=True)
     print(f"{perf_counter() - started:.0f} s in all")

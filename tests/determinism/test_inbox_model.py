@@ -48,6 +48,7 @@ NEEDED = {
     "judged_at_release": (Arm.SYNC, FEWER, "unequal"),
     "owed_is_busy": (Arm.ASYNC, FEWER, "second"),
     "never_is_refused": (Arm.ASYNC, PAIRS, "stuck"),
+    "sampled_at_start": (Arm.ASYNC, FEWER, "unequal"),
     "goal_is_clamped": (Arm.ASYNC, FEWER, "stuck"),
     "lost_is_replaced": (Arm.SYNC, FEWER, "stuck"),
     "commit_is_capped": (Arm.GATED, FEWER, "stuck"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -18,8 +19,9 @@ from flame.telemetry.records import Accepted, AggEval, AggRound, Intrusion, Peer
 from .conditions import random_condition
 from .jitter import ROUGH, World
 from .mutants import MUTANTS, Mutant
-from .study import Tally, is_stuck, live, run_pairs, simulate
-from .trace import Trace, difference, faults_of_slots
+from .mutants_of_sizes import SIZES, WILD
+from .study import Tally, is_stuck, live, resized, run_pairs, simulate
+from .trace import Trace, difference, faults_of_sizes, faults_of_slots
 
 PAIRS = 150
 MOST = 400
@@ -41,7 +43,13 @@ def simulated() -> list[Trace]:
 
 def test_both_worlds_do_the_same() -> None:
     tally = pairs()
-    assert (tally.unequal, tally.stuck, tally.second, tally.raised) == (0, 0, 0, 0), "\n".join(tally.examples)
+    assert (tally.unequal, tally.stuck, tally.second, tally.sizes, tally.raised) == (0, 0, 0, 0, 0), "\n".join(tally.examples)
+
+
+def test_both_worlds_do_the_same_whatever_k_and_c_are_in_each_cycle() -> None:
+    tally = run_pairs(range(60), WILD)
+    assert (tally.unequal, tally.stuck, tally.second, tally.sizes, tally.raised) == (0, 0, 0, 0, 0), "\n".join(tally.examples)
+    assert tally.counts["resized"] > 300
 
 
 @pytest.mark.parametrize("seed", range(0, PAIRS, 5))
@@ -66,7 +74,11 @@ def test_the_conditions_reach_what_the_rules_speak_of() -> None:
     traces = simulated()
     assert {trace.verdict for trace in traces} == {"COMPLETED", "CONVERGED", "STARVED"}
     closes = [close for trace in traces for close in trace.of(AggRound)]
-    assert {close.reason for close in closes} == {"goal", "natural", "cap", "keep"}
+    assert {close.reason for close in closes} == {"goal", "natural", "plateau", "cap", "pool_size", "n_eff", "keep"}
+    rules = [random_condition(seed) for seed in range(PAIRS)]
+    assert {rule.sizes.type for rule in rules} == {"static", "var_tracking"}
+    assert {rule.rate.type for rule in rules} == {"constant", "fedbuff", "felix", "grad_aware"}
+    assert {rule.select.type for rule in rules} == {"all", "random", "fedbuff", "oort", "async_oort"}
     judged = [update for trace in traces for update in trace.of(Accepted)]
     assert any(not update.accepted for update in judged)
     assert any(update.accepted and update.staleness > 0 for update in judged)
@@ -76,6 +88,26 @@ def test_the_conditions_reach_what_the_rules_speak_of() -> None:
     stamps = [[key[0] for key in trace.released] for trace in traces]
     assert any(len(set(each)) < len(each) for each in stamps)
     assert all(each == sorted(each) for each in stamps)
+
+
+def test_k_and_c_change_in_the_middle_of_bins_and_c_falls_below_what_is_in_flight() -> None:
+    with WILD.applied():
+        wild = [simulate(random_condition(seed)) for seed in range(40)]
+    assert sum(resized(trace) > 0 for trace in simulated()) > PAIRS // 8
+    for traces in (simulated(), wild):
+        pairs = [pair for trace in traces for pair in pairwise(trace.of(AggRound))]
+        assert any(one.goal != other.goal and not one.committed for one, other in pairs)
+        assert any(one.goal < other.goal for one, other in pairs)
+        assert any(one.in_flight > other.concurrency for one, other in pairs)
+
+
+def test_no_accept_is_left_over_at_a_close() -> None:
+    """K is sampled when the cycle before has taken its K, one release at a time: a lesser K finds no surplus."""
+    with WILD.applied():
+        wild = [simulate(random_condition(seed)) for seed in range(40)]
+    for trace in [*simulated(), *wild]:
+        taken = [sum(1 for each in trace.of(Accepted) if each.accepted and each.at.cycle == close.at.cycle) for close in trace.of(AggRound)]
+        assert taken == [close.goal for close in trace.of(AggRound)]
 
 
 HARSH = {
@@ -114,7 +146,7 @@ def test_a_worker_that_is_lost_for_good_is_an_intrusion_and_the_run_goes_on() ->
 # ---- without one
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+@pytest.mark.parametrize("mutant", [*MUTANTS, *SIZES], ids=[mutant.name for mutant in [*MUTANTS, *SIZES]])
 def test_without_the_rule_some_pair_is_caught(mutant: Mutant) -> None:
     tally = run_pairs(range(MOST), mutant, enough=2)
     assert getattr(tally, mutant.by) >= 2, f"of {tally.pairs} pairs without `{mutant.rule}`:\n{tally.row(mutant.name)}"
@@ -138,6 +170,16 @@ def test_a_world_is_a_function_of_its_condition() -> None:
 def test_a_difference_names_the_place() -> None:
     ours, theirs = Trace(released=[(1, 5, "t1", 1)]), Trace(released=[(1, 5, "t1", 1), (2, 5, "t2", 2)])
     assert difference(ours, theirs) == "release 1 of 1 and 2\n  nothing\n  (2, 5, 't2', 2)"
+
+
+def test_the_audit_of_sizes_finds_what_it_looks_for() -> None:
+    trace = next(trace for trace in simulated() if len(trace.of(AggRound)) > 3)
+    assert not list(faults_of_sizes(trace))
+    close = trace.of(AggRound)[2]
+    spoiled = replace(trace, decisions=[replace(each, goal=each.goal + 99) if each is close else each for each in trace.decisions])
+    faults = list(faults_of_sizes(spoiled))
+    assert any("over C" in fault for fault in faults)
+    assert any("accepts, K" in fault for fault in faults)
 
 
 def test_a_run_that_never_ends_is_stuck_and_one_that_starves_may_be() -> None:

@@ -19,7 +19,7 @@ from flame.core.effects import Effect, Emit, Send
 from flame.core.events import Event
 from flame.core.messages import AGGREGATOR, Assign
 from flame.roles.inbox import Key
-from flame.telemetry.records import Abandoned, Accepted, AggRound, Dispatch, Fault, Intrusion, Peer, RunEnd
+from flame.telemetry.records import Abandoned, Accepted, AggRound, Dispatch, Fault, Intrusion, Peer, RunEnd, Selection
 
 
 @dataclass
@@ -84,15 +84,17 @@ def _first(what: str, mine: Sequence[Any], other: Sequence[Any]) -> str:
 
 
 def faults_of_slots(trace: Trace) -> Iterator[str]:
-    """Dispatches to a node that holds a slot, slots beyond C, cohorts with a node twice."""
+    """Dispatches to a node that holds a slot, slots beyond the C in force, cohorts with a node twice."""
     slots: dict[int, str] = {}
     taken: set[int] = set()
     owed: set[int] = set()
-    concurrency = next((record.concurrency for record in trace.decisions if hasattr(record, "concurrency")), 0)
+    concurrency = 0
     for record in trace.decisions:
         for number in _ended(record, slots, taken):
             slots.pop(number, None)
         match record:
+            case Selection(concurrency=in_force):
+                concurrency = in_force
             case Dispatch(id=number, trainer=node):
                 if node in slots.values():
                     yield f"second dispatch of `{node}`: {number}"
@@ -119,3 +121,18 @@ def _ended(record: Any, slots: dict[int, str], taken: set[int]) -> list[int]:
         case AggRound(cohort=cohort):
             return [member.id for member in cohort]
     return []
+
+
+def faults_of_sizes(trace: Trace) -> Iterator[str]:
+    """Cycles whose K or C changed before their close, whose K is over C, or that closed with other than K accepts."""
+    in_force: dict[int, tuple[int, int]] = {}
+    for record in trace.decisions:
+        if isinstance(record, Selection | AggRound):
+            said = (record.goal, record.concurrency)
+            first = in_force.setdefault(record.at.cycle, said)
+            if said != first:
+                yield f"cycle {record.at.cycle} has K, C {first}, and {said} in its {record.kind}"
+            if record.goal > record.concurrency:
+                yield f"cycle {record.at.cycle} has K {record.goal} over C {record.concurrency}"
+        if isinstance(record, AggRound) and len(record.cohort) != record.goal:
+            yield f"cycle {record.at.cycle} closed with {len(record.cohort)} accepts, K {record.goal}"

@@ -92,3 +92,16 @@ def test_trainers_are_dealt_to_workers_in_turn() -> None:
     unlucky = condition(delays={"values": [1, 9, 1, 9]})
     assert first_late([seconds(1), seconds(9), seconds(1), seconds(9)], seconds(0.6), 2, 4) is None
     assert fit(unlucky, 2, 2, 0.6, 0.0).late == (1.0, 1.2)
+
+
+def test_sizes_that_may_change_are_held_against_the_largest_c_and_the_shortest_cycle() -> None:
+    """K in 1..4, C = K: four slots at most; a synchronous cycle of the fastest alone lasts 1 s."""
+    dynamic = condition(goal=2, concurrency=2, sizes={"type": "var_tracking", "goal_min": 1, "goal_max": 4})
+    found = fit(dynamic, workers=2, cores=2, gradient_s=0.1, evaluate_s=0.8)
+    assert found.load == pytest.approx(0.1 * (1 + 1 / 2 + 1 / 4 + 1 / 8) + 0.8 / 1)
+
+
+def test_the_load_is_that_of_the_sizes_whose_cycles_are_shortest() -> None:
+    """Asynchronous, C = 2 K: of K = 1, C = 2 a cycle lasts 1 / (1 + 1/2), of K = 2, C = 4 it lasts 2 / (1 + 1/2 + 1/4 + 1/8)."""
+    dynamic = condition(loop="async", goal=1, concurrency=2, sizes={"type": "var_tracking", "goal_min": 1, "goal_max": 2})
+    assert fit(dynamic, 2, 2, 0.0, 0.3).load == pytest.approx(0.3 * (1 + 1 / 2))

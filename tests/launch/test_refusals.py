@@ -34,6 +34,8 @@ FLAGS: list[tuple[list[str], list[str]]] = [
     (["small", "--trainers", "1"], ["`goal` K = 2 is over `trainers` N = 1", "`--agg-goal 1`"]),
     (["small", "--agg-goal", "4"], ["`goal` K = 4 is over `concurrency` C = 3", "`--concurrency 4`"]),
     (["small", "--concurrency", "1"], ["`goal` K = 2 is over `concurrency` C = 1"]),
+    (["small", "--set", "sizes.type=vartracking"], ["unknown sizes policy `vartracking`", "static, var_tracking"]),
+    (["small", "--set", "sizes.type=var_tracking"], ["`goal` K = 2 is outside `sizes.goal_min` = 5", "give a `goal` within"]),
     (["small", "--max-runtime", "-1"], ["`stop.runtime_s` is `-1.0` (from `--max-runtime -1.0`)"]),
     (["small", "--var-threshold", "0", "--only", "gated"], ["`commit.0.threshold` is `0.0` (from `--var-threshold 0.0`)", "over 0"]),
     (["small", "--var-threshold", "0.1", "--only", "plain"], ["`commit` has no entry `variance`", "it has 0 (agg_goal)"]),
@@ -209,3 +211,17 @@ def test_a_target_without_evaluations_is_refused(refused: Refused) -> None:
 def test_a_synchronous_goal_that_leavers_make_unreachable_is_unwise(refused: Refused) -> None:
     leaving = [part for node in ("t0", "t1", "t2") for part in ("--set", f"population.leaves.{node}=1")]
     assert "`goal` K = 2, but only 1 trainers stay" in refused(["run", "small", "--only", "gated", *leaving])
+
+
+TRACKING = ["--set", "sizes={type: var_tracking, goal_min: 1, goal_max: 3}"]
+
+
+def test_a_goal_that_may_grow_past_who_stays_is_unwise(refused: Refused, flame: Any) -> None:
+    leaving = ["--only", "gated", "--set", "loop=async", "--set", "population.leaves.t0=1", "--set", "population.leaves.t1=1"]
+    assert "gated: `sizes.goal_max` K = 3, but only 2 trainers stay to the end" in refused(["run", "small", *leaving, *TRACKING])
+    assert flame("run", "small", *leaving, "--dry-run").exit_code == 0
+
+
+def test_tracking_what_every_close_commits_is_unwise(refused: Refused) -> None:
+    message = refused(["run", "small", "--only", "plain", *TRACKING])
+    assert "plain: `sizes` var_tracking under `agg_goal`: each bin takes one cycle, so K only falls" in message

@@ -97,3 +97,8 @@ def test_a_full_disk_switches_it_off_and_is_named(tmp_path, monkeypatch):
 )
 def test_the_bins_in_reach_follow_the_stop_rules(stop, reach):
     assert bins_in_reach(Condition(stop=stop, goal=10), 20) == reach
+
+
+def test_the_bins_in_reach_are_those_of_the_smallest_cycles():
+    sizes = {"type": "var_tracking", "goal_min": 5, "goal_max": 10}
+    assert bins_in_reach(Condition(stop={"accepts": 40}, goal=10, sizes=sizes), 20) == 9

@@ -24,6 +24,7 @@ BROKEN: dict[str, Spoil] = {
     "stamps": lambda edit: edit.set("task_send", lambda record: record["id"] == 9, stamp_ns=1),
     "residence": lambda edit: edit.repeat("dispatch", lambda record: record["id"] == 6, id=900),
     "once": lambda edit: edit.set("dispatch", lambda record: record["id"] == 5, draw=0),
+    "sizes": lambda edit: edit.set("selection", cycle_is(3), goal=3),
     "concurrency": lambda edit: edit.set("dispatch", lambda record: record["id"] == 5, in_flight=9),
     "conservation": lambda edit: edit.each("agg_round", lambda record: record["cohort"].pop(), cycle_is(4)),
     "alternation": lambda edit: edit.drop("task_send", lambda record: record["id"] == 9),

@@ -180,6 +180,7 @@ MUTATIONS: dict[str, tuple[str, Spoil]] = {
     "a keep where the other commits": ("L1", _kept),
     "forced where the other is natural": ("L1", _forced),
     "a rate differs": ("L1", lambda pair: Edit(pair.sim).each("agg_round", lambda r: r["cohort"][1].update(rate=0.5), cycle_is(2))),
+    "C in force differs in a cycle": ("L1", lambda pair: Edit(pair.sim).set("agg_round", cycle_is(6), concurrency=5)),
     "a cycle is missing at the end": ("L1", lambda pair: Edit(pair.sim).drop("agg_round", cycle_is(11))),
     "a byte too many": ("Cm", _byte_more),
     "full weights where none were due": ("Cm", lambda pair: Edit(pair.real).set("comm", lambda r: r["payload"] == "none", payload="full")),
