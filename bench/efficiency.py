@@ -7,7 +7,7 @@ Everything stands at an instant in stamps, so that a simulated and a real run of
   passes       forward passes of finished jobs, each at the due of its assign
   MB down, up  messages of assigns at their dispatch, of updates at their due; 10^6 bytes. What the session layer
                sends again to a new incarnation is left out, as in rung Cm
-  sustained    mean accuracy of the last 100 evaluated commits, of all where there are fewer
+  sustained    mean accuracy of the evaluations of the last 100 commits, of all where there are fewer
   to A         the first evaluation at or over A: stamps in s, and passes and MB (both ways) spent by then
   loss drop    mean loss of the first w evaluations less that of the last w; w is `--window`, or half of them
                where there are fewer; per 10^6 passes, and per GB (10^9 bytes, both ways), of the whole run
@@ -93,8 +93,9 @@ class Learned:
         return self.evaluations.filter(pl.col("accuracy") >= accuracy)["stamp_ns"].min()  # type: ignore[return-value]
 
     def sustained(self) -> float | None:
-        """Mean accuracy of the last evaluations."""
-        last = self.evaluations["accuracy"].tail(SUSTAINED)
+        """Mean accuracy of the evaluations of the last commits."""
+        evaluations = self.evaluations
+        last = evaluations.filter(pl.col("version") > pl.col("version").max() - SUSTAINED)["accuracy"]
         return fmean(last.to_list()) if last.len() and not last.null_count() else None
 
     def loss_drop(self, window: int) -> float | None:

@@ -37,7 +37,7 @@ class Curve:
         """Read it."""
         run.telemetry.load("agg_eval", "agg_round")
         closes = run.telemetry.frame("agg_round").filter(pl.col("committed")).select(commits=pl.col("model_version") + 1, uploads="accepts")
-        evaluations = run.telemetry.frame("agg_eval").sort("_seq").with_columns(commits=pl.col("model_version"))
+        evaluations = run.telemetry.frame("agg_eval").sort("_seq").with_columns(commits=pl.col("version"))
         return cls(run, evaluations.join(closes, on="commits", how="left").sort("_seq"))
 
     def summary(self, label: str) -> str:

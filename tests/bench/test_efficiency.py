@@ -48,11 +48,12 @@ def test_what_was_spent_is_the_sum_over_the_records_up_to_the_instant(run: Path)
 
 
 def with_curve(run: Path, accuracies: list[float | None], losses: list[float | None] | None = None) -> Learned:
-    """The run with another curve: an evaluation a second."""
-    learned = Learned(RunDir(run))
+    """The run with another curve: an evaluation a second, one in five commits."""
+    learned, stamps = Learned(RunDir(run)), [10**9 * number for number in range(len(accuracies))]
+    versions = [5 * (number + 1) for number in range(len(accuracies))]
     learned.evaluations = pl.DataFrame(
-        {"accuracy": accuracies, "loss": losses or accuracies, "stamp_ns": [10**9 * number for number in range(len(accuracies))]},
-        schema={"accuracy": pl.Float64, "loss": pl.Float64, "stamp_ns": pl.Int64},
+        {"accuracy": accuracies, "loss": losses or accuracies, "stamp_ns": stamps, "version": versions},
+        schema={"accuracy": pl.Float64, "loss": pl.Float64, "stamp_ns": pl.Int64, "version": pl.Int64},
     )
     return learned
 
@@ -65,7 +66,7 @@ def test_windows_by_hand(run: Path) -> None:
     assert learned.sustained() == pytest.approx(0.36)
     assert learned.loss_drop(1) == 1.75
     assert learned.loss_drop(2) == learned.loss_drop(10) == 1.5 - 0.375
-    assert with_curve(run, [0.0] * 50 + [1.0] * 99).sustained() == 0.99
+    assert with_curve(run, [0.0] * 51 + [1.0] * 19).sustained() == 0.95
 
 
 @pytest.mark.parametrize("curve", [[], [0.5]])
