@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from flame.config.payloads import check_payload
 from flame.core.time import seconds
 from flame.policies.commit import Commit, Variance
 from flame.policies.payload import Payloads
@@ -299,6 +300,7 @@ class Condition(Frozen):
             raise ValueError(
                 f"`limits.max_rejects` is {self.limits.max_rejects}, and a cycle takes K = {k} releases to close; give at least {k}"
             )
+        check_payload(self)
         self._check_population()
         self._check_order_of_population()
         return self
