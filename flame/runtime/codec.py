@@ -243,6 +243,8 @@ def _payload(raw: Any, body: bytes) -> Payload:
     """The payload of which `raw` names the tensors, in that order."""
     if not isinstance(raw, dict) or raw.keys() - {"base"} != {"kind", "tensors"} or not isinstance(raw["tensors"], list):
         raise CodecError(f"a payload is a kind and the names of its tensors, got {_shown(raw)}")
+    if type(raw.get("base", 0)) is not int:
+        raise CodecError(f"the base of a payload is a version, got {_shown(raw['base'])}")
     names, stored = raw["tensors"], _stored(body)
     if not all(isinstance(name, str) for name in names) or sorted(stored) != sorted(names):
         raise CodecError(f"the head names the tensors {_shown(names)}, the body has {_shown(sorted(stored))}")
