@@ -2,7 +2,6 @@
 
 from flame.config.condition import Condition
 from flame.core.messages import Update
-from flame.core.rng import perturbation
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout
 from flame.policies.payload import UP, Terms
@@ -26,4 +25,4 @@ class Intake:
 
     def delta(self, row: Row, update: Update) -> Tensor:
         """The upload (p,) in theta's dtype."""
-        return self._rule.delta(update.payload, perturbation(self._seed, row.node, row.version, row.data_id, row.draw), self._terms)
+        return self._rule.delta(update.payload, (self._seed, row.node, row.version, row.data_id, row.draw), self._terms)

@@ -53,12 +53,13 @@ def stepped(rule: PerturbRule, seed: int, dtype: str, up: str, towards: bool) ->
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @given(seed=st.integers(0, 2**64 - 1), towards=st.booleans())
 def test_the_aggregator_rebuilds_the_trainers_bits(rule: Any, dtype: str, seed: int, towards: bool) -> None:
-    result, layout = stepped(rule, seed, dtype, "seeds", towards)
+    key = (seed, "t0", 1, 1)
+    result, layout = stepped(rule, perturbation(*key, 0), dtype, "seeds", towards)
     terms = Terms(rule, layout, "f32")
     payload = UP["seeds"].packed(result, "f32")
     assert UP["seeds"].fault(payload, terms) is None
-    assert UP["seeds"].delta(payload, seed, terms) == result.delta
-    assert UP["seeds"].delta(payload, seed ^ 1, terms) != result.delta
+    assert UP["seeds"].delta(payload, (*key, 0), terms) == result.delta
+    assert UP["seeds"].delta(payload, (*key, 1), terms) != result.delta
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -130,6 +131,6 @@ def test_dense_travels_rounded_where_it_shall() -> None:
     payload = UP["dense"].packed(result, "bf16")
     assert payload.tensors["delta"].dtype == "bfloat16"
     assert UP["dense"].fault(payload, terms) is None
-    assert vector(UP["dense"].delta(payload, 0, terms)).tolist() == [1.0, 1.0]
-    assert UP["dense"].delta(payload, 0, terms).dtype == "float32"
+    assert vector(UP["dense"].delta(payload, (1, "t0", 0, 0, 0), terms)).tolist() == [1.0, 1.0]
+    assert UP["dense"].delta(payload, (1, "t0", 0, 0, 0), terms).dtype == "float32"
     assert "for a theta of bfloat16[2]" in str(UP["dense"].fault(Payload("dense", {"delta": result.delta}), terms))

@@ -1,7 +1,7 @@
 """What changed since the version that the trainer holds, bit for bit (`flame.learn.patch`).
 
-After a step of a forward gradient every coordinate has changed a little, so of float32 about a fifth is saved; of
-bfloat16, where a little is often nothing, most. Where it isn't shorter than the weights they are sent instead.
+A step of a forward gradient moves every coordinate, so little is saved: some per cent of float32, more of bfloat16, where
+a little is often nothing (docs/payloads.md has figures). Where it isn't shorter than the weights they are sent instead.
 """
 
 from typing import ClassVar

@@ -4,7 +4,7 @@ from flame.core.messages import Payload
 from flame.core.tasks import GradientResult
 from flame.core.tensor import Tensor
 from flame.learn.bfloat16 import widened
-from flame.policies.payload.rules import Terms
+from flame.policies.payload.rules import Key, Terms
 from flame.policies.payload.wire import WireDtype, travelling, wire_name
 from flame.policies.policy import Policy
 
@@ -23,6 +23,6 @@ class Dense(Policy):
             return f"brings {delta} as its delta, for a theta of {wanted[0]}{list(wanted[1])}"
         return None
 
-    def delta(self, payload: Payload, seed: int, terms: Terms) -> Tensor:
+    def delta(self, payload: Payload, key: Key, terms: Terms) -> Tensor:
         """The vector, in theta's dtype again."""
         return widened(payload.tensors["delta"], terms.layout.dtype)

@@ -16,6 +16,10 @@ HEADER = 64
 """About what a tensor costs beside its bytes: name, dtype and shape in the header of the body."""
 
 
+Key = tuple[int, str, int, int, int]
+"""What an assign's probes are seeded by: the run's seed, node, version, bin and draw (`flame.core.rng.perturbation`)."""
+
+
 class Shelf(Protocol):
     """What can be sent down now: the weights of `version`, and what leads there from an older one."""
 
@@ -70,8 +74,8 @@ class UpRule(Protocol):
         """What is wrong with a payload that should be of this rule; None: nothing."""
         ...
 
-    def delta(self, payload: Payload, seed: int, terms: Terms) -> Tensor:
-        """The upload (p,) in theta's dtype. seed: of its assign's probes."""
+    def delta(self, payload: Payload, key: Key, terms: Terms) -> Tensor:
+        """The upload (p,) in theta's dtype. key: of its assign."""
         ...
 
 

@@ -8,10 +8,11 @@ the gate, the rates and the step see vectors as ever.
 """
 
 from flame.core.messages import Payload
+from flame.core.rng import perturbation
 from flame.core.tasks import GradientResult
 from flame.core.tensor import Tensor
 from flame.learn.params import array, tensor, vector
-from flame.policies.payload.rules import Terms
+from flame.policies.payload.rules import Key, Terms
 from flame.policies.payload.wire import WireDtype
 from flame.policies.perturb import rebuilt
 from flame.policies.perturb.combined import Choice
@@ -41,9 +42,10 @@ class Seeds(Policy):
             )
         return None
 
-    def delta(self, payload: Payload, seed: int, terms: Terms) -> Tensor:
+    def delta(self, payload: Payload, key: Key, terms: Terms) -> Tensor:
         """The vector, rebuilt."""
-        return tensor(rebuilt(terms.perturb, seed, terms.layout, vector(payload.tensors["scalars"]), chosen(payload)))
+        scalars = vector(payload.tensors["scalars"])
+        return tensor(rebuilt(terms.perturb, perturbation(*key), terms.layout, scalars, chosen(payload)))
 
 
 def chosen(payload: Payload) -> Choice:
