@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from flame.config.payloads import check_payload
 from flame.core.time import seconds
 from flame.policies.commit import Commit, Variance
 from flame.policies.payload import Payloads
@@ -310,6 +311,7 @@ class Condition(Frozen):
                 f"`limits.max_rejects` is {self.limits.max_rejects}, and a cycle takes K = {largest} releases to close; "
                 f"give at least {largest}"
             )
+        check_payload(self)
         self._check_population()
         self._check_order_of_population()
         return self

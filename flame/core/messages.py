@@ -17,12 +17,14 @@ AGGREGATOR = "aggregator"
 class Payload:
     """Tensors on the wire.
 
-    kind: `full` (theta, and u for guided perturbations), `none` (VAR_BAD: the trainer keeps its
-    weights), `dense` (an upload: delta).
+    Down: `full` (theta, and u for guided perturbations), `none` (VAR_BAD: the trainer keeps its weights),
+    `delta` and `replay` (what leads from the weights of version `base` to those of the assign's).
+    Up: `dense` (delta), `seeds` (scalars, and choice where there is one).
     """
 
     kind: str
     tensors: dict[str, Tensor] = field(default_factory=dict)
+    base: int | None = None
 
 
 @dataclass(slots=True)

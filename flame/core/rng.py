@@ -15,3 +15,8 @@ def derive(seed: int, *path: int | str) -> int:
     """
     text = ";".join([f"i{part}" if isinstance(part, int) else f"s{len(part)}:{part}" for part in path])
     return int.from_bytes(blake2b(f"{seed};{text}".encode(), digest_size=8).digest(), "big")
+
+
+def perturbation(seed: int, node: str, version: int, data_id: int, draw: int) -> int:
+    """The seed of an assign's probes: both ends derive it from what both know, so it never travels."""
+    return derive(seed, "perturb", node, version, data_id, draw)

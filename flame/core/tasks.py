@@ -43,7 +43,8 @@ class GradientResult:
     delta: (p,) the upload, d v for forward gradients. loss: mean at theta over the bin. utility:
     |bin| sqrt(mean of squared per-sample losses), Oort's U. samples: size of the bin. probes:
     perturbations tried. passes: forward passes spent. derivative: the directional derivative d of
-    the probe that was sent (of the first, where all were averaged), 0.0 for backprop.
+    the probe that was sent (of the first, where all were averaged), 0.0 for backprop. scalars, choice: where the
+    condition uploads `seeds`: all that delta is made of but the seed; (k,) slopes, and (c,) uint8 or None.
     """
 
     delta: Tensor
@@ -53,6 +54,8 @@ class GradientResult:
     probes: int
     passes: int
     derivative: float = 0.0
+    scalars: Tensor | None = None
+    choice: Tensor | None = None
     kind: Literal["gradient_result"] = "gradient_result"
 
 

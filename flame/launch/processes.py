@@ -64,7 +64,7 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
         learner = build(condition, prefix_cache=spec.world.prefix_cache)
         facts = learner.facts
         books = open_books(spec.run, AGGREGATOR, "1", condition, spec.world, facts, [AGGREGATOR])
-        aggregator = Aggregator(condition, facts.init, facts.bins, spec.world.level)
+        aggregator = Aggregator(condition, facts.init, facts.bins, spec.world.level, facts.layout)
         side = AggregatorSide(aggregator, presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0), facts, spec.code), child.report)
         transport = _transport(spec, AGGREGATOR, "1", [AGGREGATOR], child.mailbox, listens=True)
         compute = Beside(learner, child.mailbox.put)
@@ -94,7 +94,7 @@ def worker_main(spec: Spec, name: str, respawn: int, nodes: list[str], pipe: Con
         side = WorkerSide(name, incarnation, [presence(node, incarnation, devices[node], facts, spec.code) for node in nodes], child.report)
         transport = _transport(spec, name, incarnation, nodes, child.mailbox, listens=False)
         compute = Beside(learner, child.mailbox.put)
-        trainers = {node: Trainer(condition, devices[node], spec.world.level) for node in nodes}
+        trainers = {node: Trainer(condition, devices[node], spec.world.level, facts.layout) for node in nodes}
         driver = Driver(dict(trainers), side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition))
         stop = driver.run()
         _count(books, nodes[0], driver, learner)

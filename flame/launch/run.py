@@ -120,8 +120,8 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
 
 def _simulated(books: Books, condition: Condition, world: World, learner: Learner, ui: Ui) -> Verdict:
     facts, level, watcher = learner.facts, world.level, _Watcher(ui, condition.stop.wall_s)
-    aggregator = Aggregator(condition, facts.init, facts.bins, level)
-    trainers = {node: Trainer(condition, profile, level) for node, profile in profiles(condition).items()}
+    aggregator = Aggregator(condition, facts.init, facts.bins, level, facts.layout)
+    trainers = {node: Trainer(condition, profile, level, facts.layout) for node, profile in profiles(condition).items()}
     with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
         roundtrip = world.wire == "roundtrip"
         simulation = Simulation(aggregator, trainers, executor, books.journal, books.sink, watcher=watcher, wire_roundtrip=roundtrip)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from flame.config.condition import Condition, Estimator
 from flame.core.rng import derive
 from flame.core.tasks import Gradient, GradientResult
+from flame.learn.bfloat16 import widened
 from flame.learn.params import Layout, Vector, norm, tensor, vector
 from flame.policies.perturb.noise import direction
 
@@ -57,15 +58,20 @@ class Slopes:
 
 def local_step(condition: Condition, layout: Layout, objective: Objective, task: Gradient) -> GradientResult:
     """One trainer's answer to one assign: probe, measure the slopes, upload what `perturb` makes of them."""
-    theta = vector(task.theta)
+    theta = vector(widened(task.theta, layout.dtype))
     if condition.estimator.type == "backprop":
         losses, gradient = objective.gradient(theta)
         return _result(losses, gradient.astype(theta.dtype), passes=2)
-    towards = None if task.direction is None else vector(task.direction)
+    towards = None if task.direction is None else vector(widened(task.direction, layout.dtype))
     probes = condition.perturb.draw(task.seed, layout, towards)  # (P, p)
     slopes = measure(condition.estimator, objective, theta, probes)
-    sent = condition.perturb.combine(task.seed, slopes.d, probes)
-    return _result(slopes.losses, sent.delta.astype(theta.dtype), slopes.passes, len(probes), float(sent.scalars[0]))
+    d = slopes.d.astype(theta.dtype).astype(np.float64)  # as they can travel
+    sent = condition.perturb.combine(task.seed, d, probes)
+    result = _result(slopes.losses, sent.delta.astype(theta.dtype), slopes.passes, len(probes), float(sent.scalars[0]))
+    if condition.payload.up == "seeds":
+        choice = condition.perturb.choice(task.seed, layout, towards, sent.index)
+        result.scalars, result.choice = tensor(sent.scalars.astype(theta.dtype)), tensor(np.array(choice, np.uint8)) if choice else None
+    return result
 
 
 def measure(estimator: Estimator, objective: Objective, theta: Vector, probes: NDArray[np.float64]) -> Slopes:

@@ -8,6 +8,7 @@ are rounded once to the dtype of the parameters. Arrays that come out of a Tenso
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,16 @@ Vector = NDArray[np.floating]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Names and shapes of the trainable tensors, in the order in which theta (p,) holds them."""
+    """Names and shapes of the trainable tensors, in the order in which theta (p,) holds them, and theta's dtype."""
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
+    dtype: str = "float32"
+
+    @classmethod
+    def whole(cls, theta: Tensor) -> Self:
+        """Of a theta that is one tensor."""
+        return cls(("theta",), (theta.shape,), theta.dtype)
 
     @property
     def size(self) -> int:
@@ -39,8 +46,9 @@ class Layout:
 
 
 def array(tensor: Tensor) -> NDArray[np.generic]:
-    """A read-only view of the tensor's bytes, without a copy."""
-    return np.frombuffer(tensor.data, dtype=tensor.dtype).reshape(tensor.shape)
+    """A read-only view of the tensor's bytes, without a copy; of bfloat16, which NumPy doesn't have, as its bits."""
+    dtype = "uint16" if tensor.dtype == "bfloat16" else tensor.dtype
+    return np.frombuffer(tensor.data, dtype=dtype).reshape(tensor.shape)
 
 
 def vector(tensor: Tensor) -> Vector:

@@ -16,8 +16,9 @@ import numpy as np
 from flame.config.condition import Condition
 from flame.core.tasks import EvalResult, Evaluate, Gradient, GradientResult, Result, Task
 from flame.core.tensor import Tensor
+from flame.learn.bfloat16 import widened
 from flame.learn.learner import Facts
-from flame.learn.params import Layout, tensor
+from flame.learn.params import Layout, Vector, tensor, vector
 
 NOISE = 0.1
 """Half-width of the uniform noise on the directional derivative."""
@@ -32,12 +33,13 @@ class SurrogateLearner:
         self._size, self._hash_bytes = size, 4 + (size + 7) // 8
         self._batch, self._passes = condition.batch_size, PASSES[condition.estimator.type]
         self._rows = condition.eval.rows or 256
-        layout = Layout(("theta",), ((size,),))
+        layout = Layout(("theta",), ((size,),), "float64")
         bins = min(condition.surrogate.bins, condition.max_bins or condition.surrogate.bins)
         digest = blake2b(f"surrogate {size} {bins}".encode(), digest_size=16).hexdigest()
         self._facts = Facts(layout, tensor(np.zeros(size, np.float64)), bins, digest, digest)
         self._theta: Tensor | None = None
-        self._gap, self._half_square = np.zeros(size), 0.0
+        self._gap: Vector = np.zeros(size)
+        self._half_square = 0.0
 
     @property
     def facts(self) -> Facts:
@@ -83,5 +85,5 @@ class SurrogateLearner:
         if theta is self._theta:
             return
         self._theta = theta
-        self._gap = np.frombuffer(theta.data, np.float64) - 1.0
+        self._gap = vector(widened(theta, "float64")) - 1.0
         self._half_square = float(np.add.reduce(self._gap * self._gap)) / 2

@@ -75,7 +75,7 @@ class ToyLearner:
         """Raises ConfigError when a trainer's rows don't fill one bin."""
         self._condition = condition
         toy = condition.toy
-        self._layout = Layout(("weight", "bias"), ((toy.classes, toy.features), (toy.classes,)))
+        self._layout = Layout(("weight", "bias"), ((toy.classes, toy.features), (toy.classes,)), "float64")
         self._truth = _normal(condition, (toy.classes, toy.features), "truth")
         self._x, self._y = self._rows(condition.trainers * toy.samples, "train")
         self._test = self._bin(*self._rows(condition.eval.rows or EVAL_ROWS, "test"))

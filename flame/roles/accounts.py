@@ -1,10 +1,9 @@
-"""What the aggregator says of answers and of its decisions: faults by name, records made from ledger rows."""
+"""What the aggregator says of its decisions: faults by name, records made from ledger rows."""
 
 from collections.abc import Sequence
 
 from flame.core.messages import Update
 from flame.core.progress import Progress
-from flame.core.tensor import Tensor
 from flame.learn.params import Vector, finite
 from flame.policies import staleness
 from flame.policies.rate import Weight
@@ -12,18 +11,6 @@ from flame.policies.staleness import Unit
 from flame.roles.cycle import Upload
 from flame.roles.roster import Row
 from flame.telemetry.records import Accepted, Contributor
-
-
-def misfit(row: Row, update: Update, theta: Tensor) -> str | None:
-    """What is wrong with an answer to `row`: it must echo the row, and move theta and nothing else; None: nothing."""
-    echo = (update.version, update.data_id, update.iteration, update.stamp)
-    asked = (row.version, row.data_id, row.iteration, row.due)
-    if echo != asked:
-        return f"echoes (version, bin, iteration, due) {echo}, but {asked} was asked for"
-    delta = update.payload.tensors.get("delta")
-    if delta is None or (delta.dtype, delta.shape) != (theta.dtype, theta.shape):
-        return f"brings {delta} as its delta, for a theta of {theta.dtype}{list(theta.shape)}"
-    return None
 
 
 def age(unit: Unit, at: Progress, row: Row, stamp: int) -> float:

@@ -30,7 +30,7 @@ from flame.core.profile import Profile
 from flame.core.tasks import EvalResult, Evaluate
 from flame.core.tensor import Tensor
 from flame.core.time import seconds
-from flame.learn.params import finite, norm, tensor, vector
+from flame.learn.params import Layout, finite, norm, tensor, vector
 from flame.policies.commit import KEEP, NEff, Variance, first_match
 from flame.policies.rate import RateView, Weight
 from flame.policies.sizes import SizesView
@@ -41,7 +41,9 @@ from flame.roles.cycle import Cycle, Upload
 from flame.roles.dispatcher import Dispatcher
 from flame.roles.ending import bound_reached, converged
 from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, RANKS, STOP, TIMER, UPDATE, Handle, Inbox, Key
+from flame.roles.intake import Intake
 from flame.roles.roster import Roster, Row
+from flame.roles.shelf import Shelf
 from flame.roles.stuck import stuck_table
 from flame.telemetry.records import Abandoned, AggEval, AggRound, Fault, Intrusion, Level, Peer, RunEnd
 
@@ -51,14 +53,17 @@ GATHERING, RUNNING, CLOSING, STOPPED = "gathering", "running", "closing", "stopp
 class Aggregator:
     """Holds the model, hands out work, takes updates, commits.
 
-    init: theta (p,) of version 0. bins: bins per lap. level: records above it are not even made.
+    init: theta (p,) of version 0. bins: bins per lap. level: records above it are not even made. layout: of theta,
+    None where it is one tensor.
     """
 
-    def __init__(self, condition: Condition, init: Tensor, bins: int, level: Level = "full") -> None:
+    def __init__(self, condition: Condition, init: Tensor, bins: int, level: Level = "full", layout: Layout | None = None) -> None:
         self.condition = condition
         self._detailed = level == "full"
         self.theta = init
         self.direction: Tensor | None = None
+        self.shelf = Shelf(condition, {"theta": init})
+        self._intake = Intake(condition, layout or Layout.whole(init))
         self.phase = GATHERING
         self.inbox = Inbox(condition.commit_order)
         away = {} if condition.availability.trace == "syn_0" else traces(condition)
@@ -134,7 +139,7 @@ class Aggregator:
         if not isinstance(update, Update):
             raise IllegalEvent(self, event)
         row = self.roster.open.get(update.id)
-        fault = accounts.misfit(row, update, self.theta) if row is not None and row.node == event.src else None
+        fault = self._intake.misfit(row, update) if row is not None and row.node == event.src else None
         if fault is not None:
             raise IllegalEvent(self, f"update {update.id} of `{event.src}`, which {fault}")
         self._arrive((UPDATE, event.src, update.id), update)
@@ -237,7 +242,7 @@ class Aggregator:
 
     def _refill(self) -> None:
         stamp = max(self.inbox.frontier, self._blocked_until)
-        self._effects += self._dispatcher.fill(self._now, stamp, self._weights)
+        self._effects += self._dispatcher.fill(self._now, stamp, self.shelf.payload)
 
     def _weights(self) -> dict[str, Tensor]:
         at = self.cycle.progress
@@ -249,11 +254,11 @@ class Aggregator:
     def _release_update(self, key: Key, update: Update) -> None:
         at = self.cycle.progress
         self._since_close += 1
-        delta = update.payload.tensors["delta"]
+        row = self.roster.open[update.id]
+        delta = self._intake.delta(row, update)
         if not finite(vector(delta)):
             self._stop("DIVERGED", f"`{key[2]}` sent a non-finite update (assign {update.id}, {at})")
             return
-        row = self.roster.open[update.id]
         self._effects += self._dispatcher.forget(row)
         why = refusal(self.condition.staleness, row.version, row.iteration, at)
         if why is None:
@@ -275,7 +280,7 @@ class Aggregator:
         running = self.cycle.running() if rate.wants_running else None
         weight = rate.weigh(RateView(staleness, update.utility, vector(delta), running))
         self._emit_judged(row, key[0], update, "accepted", weight)
-        self.cycle.accepted.append(Upload(row, key[0], delta, weight.value, staleness, weight.gated))
+        self.cycle.accepted.append(Upload(row, key[0], delta, weight.value, staleness, update.payload, weight.gated))
 
     def _emit_judged(self, row: Row, stamp: int, update: Update, reason: str, weight: Weight | None) -> None:
         if self._detailed:
@@ -314,12 +319,13 @@ class Aggregator:
 
     def _commit(self, cohort: list[Upload]) -> float:
         """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
-        at, theta = self.cycle.progress, vector(self.theta)
+        at, pool, theta = self.cycle.progress, self.cycle.pool, vector(self.theta)
         aggregate = self.cycle.aggregate()
         moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, at, self._opt_state)
         self._diverged = accounts.non_finite(moved, aggregate, cohort, at)
         self.theta = tensor(moved)
         self.direction = self.cycle.commit()
+        self.shelf.put(at, pool, self._weights())
         return norm(aggregate)
 
     def _open_cycle(self, pooled: int = 0, committed: bool = False) -> None:

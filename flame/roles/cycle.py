@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flame.core.messages import Payload
 from flame.core.progress import Progress
 from flame.core.tensor import Tensor
 from flame.learn.params import Vector, half_variance, mean_square, total, vector, weighted_mean
@@ -20,13 +21,14 @@ from flame.roles.roster import Row
 
 @dataclass(slots=True)
 class Upload:
-    """One accepted update. rate, staleness and gated are those of its acceptance; stamp that of its release."""
+    """One accepted update. rate, staleness and gated are those of its acceptance; stamp that of its release; sent: what delta came as."""
 
     row: Row
     stamp: int
     delta: Tensor
     rate: float
     staleness: float
+    sent: Payload
     gated: bool = False
 
 

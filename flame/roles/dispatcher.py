@@ -16,15 +16,14 @@ from typing import Any
 from flame.config.condition import Condition
 from flame.core.effects import CancelTimer, Effect, Emit, Send, SetTimer
 from flame.core.messages import Assign, Payload
-from flame.core.tensor import Tensor
-from flame.policies.payload import DOWN
 from flame.policies.select import SelectView
 from flame.roles.cycle import Cycle
 from flame.roles.inbox import OWN, TIMER, UPDATE, Inbox, Key
 from flame.roles.roster import Roster, Row
 from flame.telemetry.records import Dispatch, Selection, Withheld
 
-Weights = Callable[[], dict[str, Tensor]]
+Outgoing = Callable[[int | None], Payload]
+"""What goes to a trainer that was sent that version last."""
 
 
 class Dispatcher:
@@ -39,15 +38,15 @@ class Dispatcher:
         self._wake: Key | None = None
         self._wakes = 0
 
-    def fill(self, now: int, stamp: int, weights: Weights) -> list[Effect]:
-        """Fill what can be filled at `stamp`. weights: what a full payload carries."""
+    def fill(self, now: int, stamp: int, outgoing: Outgoing) -> list[Effect]:
+        """Fill what can be filled at `stamp`."""
         effects: list[Effect] = []
         self._roster.advance(stamp)
         while (want := self._wanted()) > 0 and self._roster.free:
             chosen = self._choose(want, effects)
             answering = [node for node in chosen if self._answers(node, stamp)]
             for node in answering:
-                self._dispatch(node, now, stamp, weights, effects)
+                self._dispatch(node, now, stamp, outgoing, effects)
             if len(answering) == len(chosen):
                 break
         if self._wanted() > 0 and not self._roster.free:
@@ -80,12 +79,11 @@ class Dispatcher:
         self._roster.retire(node)
         return False
 
-    def _dispatch(self, node: str, now: int, stamp: int, weights: Weights, effects: list[Effect]) -> None:
+    def _dispatch(self, node: str, now: int, stamp: int, outgoing: Outgoing, effects: list[Effect]) -> None:
         roster, at = self._roster, self._cycle.progress
-        payload = DOWN[self._condition.payload.down].kind(roster.members[node].held, at.model_version)
-        row = roster.dispatch(node, stamp, at, payload)
+        body = outgoing(roster.members[node].held)
+        row = roster.dispatch(node, stamp, at, body.kind)
         self._inbox.expect((row.due, UPDATE, node, row.id))
-        body = Payload(payload, {} if payload == "none" else weights())
         effects.append(Send(node, Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, now, body)))
         if self._cycle.quota is not None:
             self._cycle.quota -= 1

@@ -15,36 +15,36 @@ from flame.config.condition import Condition
 from flame.core.effects import Compute, Effect, Emit, Send, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, Received, TimerKey
 from flame.core.machine import IllegalEvent
-from flame.core.messages import AGGREGATOR, Assign, End, Payload, Update, Weights
+from flame.core.messages import AGGREGATOR, Assign, End, Update, Weights
 from flame.core.profile import Profile
-from flame.core.rng import derive
+from flame.core.rng import perturbation
 from flame.core.tasks import Gradient, GradientResult
-from flame.core.tensor import Tensor
-from flame.learn.params import norm, vector
+from flame.learn.params import Layout, norm, vector
+from flame.policies.payload import UP
+from flame.roles.held import Held, advanced
 from flame.telemetry.records import Level, TaskRecv, TaskSend, TrainerRound
 
 
 class Trainer:
-    """One client. level: records above it are not even made."""
+    """One client. level: records above it are not even made. layout: of theta, None where it is one tensor."""
 
-    __slots__ = ("_assign", "_condition", "_detailed", "_held", "_passes", "_stopped", "_theta", "_u", "profile", "released")
+    __slots__ = ("_assign", "_condition", "_detailed", "_held", "_layout", "_passes", "_stopped", "profile", "released")
 
-    def __init__(self, condition: Condition, profile: Profile, level: Level = "full") -> None:
+    def __init__(self, condition: Condition, profile: Profile, level: Level = "full", layout: Layout | None = None) -> None:
         self.profile = profile
         self.released: Sequence[TimerKey] = ()
         self._detailed = level == "full"
-        self._condition = condition
+        self._condition, self._layout = condition, layout
         self._assign: Assign | None = None
-        self._held: int | None = None
-        self._theta: Tensor | None = None
-        self._u: Tensor | None = None
+        self._held: Held | None = None
         self._passes = 0
         self._stopped = False
 
     def describe(self) -> str:
         """Who, and in which state."""
         state = "idle" if self._assign is None else f"busy, job {self._assign.id}"
-        return f"trainer `{self.profile.node}` ({'stopped' if self._stopped else state}, version {self._held})"
+        version = None if self._held is None else self._held.version
+        return f"trainer `{self.profile.node}` ({'stopped' if self._stopped else state}, version {version})"
 
     def step(self, now: int, event: Event) -> list[Effect]:
         """Take one event."""
@@ -56,7 +56,7 @@ class Trainer:
             case ComputeDone() if self._assign is not None and event.job == self._assign.id:
                 return self._finish(self._assign, event)
             case Received(msg=Weights() as weights) if self._assign is None:
-                self._hold(weights.version, weights.payload)
+                self._held = Held.of(weights.version, weights.payload)
                 return []
             case ComputeFailed():
                 return self._end("CRASH", f"`{self.profile.node}`: job {event.job} failed twice: {event.error}")
@@ -64,18 +64,27 @@ class Trainer:
                 return self._end("COMPLETED", end.reason)
         raise IllegalEvent(self, event)
 
-    def _hold(self, version: int, payload: Payload) -> None:
-        self._held, self._theta, self._u = version, payload.tensors["theta"], payload.tensors.get("u")
+    def _up_to_date(self, assign: Assign) -> Held:
+        """The weights of the assign's version. Who holds them, after a resend, needs nothing that leads there."""
+        held, payload = self._held, assign.payload
+        if held is not None and held.version == assign.version:
+            return held
+        if payload.kind == "full":
+            return Held.of(assign.version, payload)
+        wanted = assign.version if payload.base is None else payload.base
+        if held is None or held.version != wanted:
+            raise IllegalEvent(self, f"assign {assign.id} without weights of version {wanted}")
+        try:
+            return advanced(held, assign.version, assign.data_id, payload, self._condition, self._layout)
+        except ValueError as error:
+            raise IllegalEvent(self, f"assign {assign.id}, which can't be followed: {error}") from None
 
     def _start(self, now: int, assign: Assign) -> list[Effect]:
-        if assign.payload.kind != "none":
-            self._hold(assign.version, assign.payload)
-        if self._theta is None or self._held != assign.version:
-            raise IllegalEvent(self, f"assign {assign.id} without weights of version {assign.version}")
+        held = self._held = self._up_to_date(assign)
         self._assign = assign
         node, config = self.profile.node, self._condition
-        seed = derive(config.seed, "perturb", node, assign.version, assign.data_id, assign.draw)
-        task = Gradient(node, assign.version, assign.data_id, seed, self._theta, self._u)
+        seed = perturbation(config.seed, node, assign.version, assign.data_id, assign.draw)
+        task = Gradient(node, assign.version, assign.data_id, seed, held.theta, held.u)
         origin = assign.sent_now if config.pacing == "absolute" else assign.stamp
         compute = Compute(assign.id, task, now + assign.due - origin)
         if not self._detailed:
@@ -84,14 +93,14 @@ class Trainer:
         return [Emit(received), compute]
 
     def _finish(self, assign: Assign, done: ComputeDone) -> list[Effect]:
-        result, node = done.result, self.profile.node
+        result, node, payloads = done.result, self.profile.node, self._condition.payload
         if not isinstance(result, GradientResult):
             raise IllegalEvent(self, done)
         self._assign = None
         self._passes += result.passes
         update = Update(
             assign.id, assign.version, assign.data_id, assign.iteration, assign.due,
-            Payload("dense", {"delta": result.delta}), result.samples, result.loss, result.utility, result.derivative,
+            UP[payloads.up].packed(result, payloads.wire_dtype), result.samples, result.loss, result.utility, result.derivative,
         )  # fmt: skip
         if not self._detailed:
             return [Send(AGGREGATOR, update)]

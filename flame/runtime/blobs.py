@@ -32,7 +32,8 @@ class Blobs:
 
     def get(self, digest: str) -> Tensor:
         """The tensor of that digest. Raises FileNotFoundError, or ValueError when the content is another's."""
-        value = tensor(np.load(self._path(digest), allow_pickle=False))
+        stored = np.load(self._path(digest), allow_pickle=False)
+        value = Tensor("bfloat16", stored.shape, stored.tobytes()) if stored.dtype == np.uint16 else tensor(stored)
         if value.digest != digest:
             raise ValueError(f"blob {digest} holds {value.digest}: the file was changed")
         return value

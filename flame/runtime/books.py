@@ -58,7 +58,9 @@ def open_books(run: Path, process: str, incarnation: str, condition: Condition, 
         return Books(Blank(), sink)
     if blobs is not None:
         blobs.put(facts.init)
-    header = Header(run.name, incarnation, run_fp(condition), facts.init.digest, facts.bins, nodes, world.level, blobs is not None)
+    header = Header(
+        run.name, incarnation, run_fp(condition), facts.init.digest, facts.bins, nodes, world.level, blobs is not None, facts.layout
+    )
     return Books(Journal(run / "journal" / name, header, blobs, buffered=world.kind == "sim"), sink)
 
 

@@ -107,7 +107,8 @@ def _int_of(text: Any) -> int:
 
 
 def _names_of(payload: Payload) -> dict[str, Any]:
-    return {"kind": payload.kind, "tensors": list(payload.tensors)}
+    named = {"kind": payload.kind, "tensors": list(payload.tensors)}
+    return named if payload.base is None else named | {"base": payload.base}
 
 
 def _profile_of(profile: Profile) -> dict[str, Any]:
@@ -240,12 +241,14 @@ _sizes: dict[Layout, int] = {}
 
 def _payload(raw: Any, body: bytes) -> Payload:
     """The payload of which `raw` names the tensors, in that order."""
-    if not isinstance(raw, dict) or raw.keys() != {"kind", "tensors"} or not isinstance(raw["tensors"], list):
+    if not isinstance(raw, dict) or raw.keys() - {"base"} != {"kind", "tensors"} or not isinstance(raw["tensors"], list):
         raise CodecError(f"a payload is a kind and the names of its tensors, got {_shown(raw)}")
+    if type(raw.get("base", 0)) is not int:
+        raise CodecError(f"the base of a payload is a version, got {_shown(raw['base'])}")
     names, stored = raw["tensors"], _stored(body)
     if not all(isinstance(name, str) for name in names) or sorted(stored) != sorted(names):
         raise CodecError(f"the head names the tensors {_shown(names)}, the body has {_shown(sorted(stored))}")
-    return Payload(kind=raw["kind"], tensors={name: stored[name] for name in names})
+    return Payload(kind=raw["kind"], tensors={name: stored[name] for name in names}, base=raw.get("base"))
 
 
 def _stored(body: bytes) -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ import orjson
 from flame.core.effects import Effect
 from flame.core.events import Event, TimerKey
 from flame.core.tensor import Tensor
+from flame.learn.params import Layout
 from flame.runtime.blobs import Blobs
 from flame.telemetry.records import Level
 
@@ -29,7 +30,7 @@ SCHEMA = 1
 class Header:
     """What the machines of a process were made from.
 
-    init: digest of theta. level: of the records that they make. blobs: whether the tensors' bytes are kept.
+    init: digest of theta. layout: its tensors. level: of the records that they make. blobs: whether the tensors' bytes are kept.
     """
 
     run: str
@@ -40,6 +41,7 @@ class Header:
     nodes: list[str]
     level: Level
     blobs: bool
+    layout: Layout
     schema: int = SCHEMA
 
 

@@ -22,6 +22,7 @@ from flame.core.messages import AGGREGATOR, Update
 from flame.core.tasks import EvalResult, GradientResult
 from flame.core.tensor import Tensor
 from flame.core.time import in_seconds
+from flame.learn.params import Layout
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime.blobs import Blobs
@@ -101,7 +102,7 @@ def steps(condition: Condition, run: Path, path: Path) -> Iterator[Stepped]:
     """
     header, recorded = read(path)
     blobs = Blobs(run / "blobs")
-    machines = _Machines(condition, blobs.get(header["init"]), header["bins"], header["level"])
+    machines = _Machines(condition, blobs.get(header["init"]), header["bins"], header["level"], _layout(header["layout"]))
     illegal: Divergence | None = None
     for step in recorded:
         if illegal is not None:
@@ -148,18 +149,22 @@ def _with_tensors(plain: Any, get: Callable[[str], Tensor]) -> Any:
     return [_with_tensors(value, get) for value in plain] if isinstance(plain, list) else plain
 
 
+def _layout(plain: dict[str, Any]) -> Layout:
+    return Layout(tuple(plain["names"]), tuple(tuple(shape) for shape in plain["shapes"]), plain["dtype"])
+
+
 class _Machines(dict[str, Machine]):
     """Fresh machines, made when their first step comes."""
 
-    def __init__(self, condition: Condition, init: Tensor, bins: int, level: Level) -> None:
-        self._make, self._profiles = (condition, init, bins, level), profiles(condition)
+    def __init__(self, condition: Condition, init: Tensor, bins: int, level: Level, layout: Layout) -> None:
+        self._make, self._profiles = (condition, init, bins, level, layout), profiles(condition)
 
     def __missing__(self, node: str) -> Machine:
-        condition, init, bins, level = self._make
+        condition, init, bins, level, layout = self._make
         if node == AGGREGATOR:
-            self[node] = Aggregator(condition, init, bins, level)
+            self[node] = Aggregator(condition, init, bins, level, layout)
         elif node in self._profiles:
-            self[node] = Trainer(condition, self._profiles[node], level)
+            self[node] = Trainer(condition, self._profiles[node], level, layout)
         else:
             raise CorruptJournal(f"the journal has steps of `{node}`, which isn't in the condition")
         return self[node]

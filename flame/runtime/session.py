@@ -6,7 +6,8 @@ old one was. Roles know nothing of it:
   aggregator   `Dispatches` keeps each open assign and sends it again until it is answered: when its
                trainer comes back, when the connection does, and every `resend_s` unless the worker's
                heartbeat says that it has it. A trainer of a new incarnation holds no weights: whatever
-               is sent again, or refers to weights that this incarnation was never sent, comes with them.
+               is sent again, or refers to weights that this incarnation was never sent (those that it
+               keeps, or those that a difference builds on), comes with full ones.
   trainer      `Answers` runs an id once; asked again, it sends its last update again. A new incarnation
                may be given, late, what the one before has answered: while it runs that, it takes
                nothing, and the open assign comes again.
@@ -15,6 +16,7 @@ Derived seeds make a rerun bit-equal, so reconnects, broker restarts and respawn
 nothing that a role can see.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from flame.core.messages import Assign, Message, Payload, Update, Weights
@@ -33,11 +35,12 @@ class _Open:
 class Dispatches:
     """The aggregator's end. `now` is the run's, ns since ready; `resend`: the pause between two sends of one assign.
 
+    recall: the full weights of a version that may have been sent to nobody whole.
     What is sent again says anew when it was sent, so that its trainer waits for what is left until the due.
     """
 
-    def __init__(self, resend: int) -> None:
-        self._resend = resend
+    def __init__(self, resend: int, recall: Callable[[int], Payload]) -> None:
+        self._resend, self._recall = resend, recall
         self._open: dict[int, _Open] = {}
         self._by_node: dict[str, int] = {}
         self._weights: dict[int, Payload] = {}
@@ -48,12 +51,10 @@ class Dispatches:
         """What to send for a new assign: itself, after the weights if this incarnation lacks them."""
         self._open[assign.id] = _Open(node, assign, now)
         self._by_node[node] = assign.id
-        if assign.payload.kind == "full":
-            self._weights[assign.version] = assign.payload
-            self._holds[node] = assign.version
+        if assign.version not in self._weights:
+            self._weights[assign.version] = assign.payload if assign.payload.kind == "full" else self._recall(assign.version)
             self._forget_weights(assign.version)
-            return [assign]
-        lacks = self._holds.get(node) != assign.version
+        lacks = assign.payload.kind != "full" and self._holds.get(node) not in builds_on(assign)
         self._holds[node] = assign.version
         return [self._full(assign.version), assign] if lacks else [assign]
 
@@ -109,6 +110,12 @@ class Dispatches:
             del self._weights[version]
 
 
+def builds_on(assign: Assign) -> tuple[int, ...]:
+    """Versions of which a trainer must hold one to take an assign without full weights."""
+    base = assign.payload.base
+    return (assign.version,) if base is None else (assign.version, base)
+
+
 class Answers:
     """The trainers' end, for all trainers of one worker."""
 
@@ -129,10 +136,9 @@ class Answers:
             return None, last
         if node in self._running or msg.id <= self._newest.get(node, 0):
             return None, None
-        if msg.payload.kind == "full":
-            self._held[node] = msg.version
-        elif self._held.get(node) != msg.version:
+        if msg.payload.kind != "full" and self._held.get(node) not in builds_on(msg):
             return None, None
+        self._held[node] = msg.version
         self._running[node] = self._newest[node] = msg.id
         return msg, None
 

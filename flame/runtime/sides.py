@@ -46,7 +46,7 @@ class AggregatorSide:
         limits = aggregator.condition.limits
         self._aggregator, self._digests, self._report = aggregator, digests, report
         self._ready_wait, self._grace = seconds(limits.ready_wait_s), seconds(limits.grace_s)
-        self._dispatches = Dispatches(seconds(limits.resend_s))
+        self._dispatches = Dispatches(seconds(limits.resend_s), aggregator.shelf.weights)
         self._liveness = Liveness(seconds(limits.grace_s))
         self._hosts: dict[str, list[str]] = {}
         self._present: dict[str, Presence] = {}

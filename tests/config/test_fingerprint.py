@@ -53,7 +53,8 @@ OTHERS: dict[str, list[Any]] = {
     "staleness": ["exact", "same_bin"],
     "staleness_unit": ["cycle", "stamp"],
     "commit": [["agg_goal"], [{"type": "variance", "threshold": 0.2}], [{"type": "cap", "max": 3}]],
-    "payload": [{"down": "once_per_version"}],
+    "payload": [{"down": "once_per_version"}, {"down": "delta"}, {"up": "seeds"}, {"down": "replay", "up": "seeds"},
+                {"wire_dtype": "bf16"}],
     "perturb": [
         "guided",
         "mean_of",
@@ -108,6 +109,7 @@ def test_a_default_that_is_written_out_is_the_same_run() -> None:
     assert run_fp(make(trainers=10, limits={"max_rejects": 100}, select={"type": "all"})) == run_fp(make())
     assert run_fp(make(sizes="static")) == run_fp(make())
     assert run_fp(make(availability={"trace": "syn_0", "time_scale": 1, "abandon_s": None}, awareness="none")) == run_fp(make())
+    assert run_fp(make(payload={"down": "always_full", "up": "dense", "wire_dtype": "f32"})) == run_fp(make())
 
 
 @given(st.lists(st.sampled_from(CASES), max_size=4), st.lists(st.sampled_from(CASES), max_size=4))

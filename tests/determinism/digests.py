@@ -70,8 +70,8 @@ def simulate(
     facts = learner.facts
     write_condition(run, of, world)
     books = open_books(run, "sim", "1", of, world, facts, [AGGREGATOR, *of.nodes])
-    aggregator = Aggregator(of, facts.init, facts.bins, world.level)
-    trainers = {node: Trainer(of, profile, world.level) for node, profile in profiles(of).items()}
+    aggregator = Aggregator(of, facts.init, facts.bins, world.level, facts.layout)
+    trainers = {node: Trainer(of, profile, world.level, facts.layout) for node, profile in profiles(of).items()}
     try:
         return Simulation(
             aggregator, trainers, executor or Inline(learner), books.journal, books.sink,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,3 +83,30 @@ def test_the_number_of_compute_processes(size: int, reference: str, tmp_path: Pa
     finally:
         pool.close()
     assert digest(tmp_path) == reference
+
+
+PERTURBATIONS: dict[str, dict[str, Any]] = {
+    "mean_of": {"perturb": {"type": "mean_of", "probes": 4}, "server_opt": {"type": "trust_ratio", "rho": 0.05}},
+    "best_of": {"perturb": {"type": "best_of", "probes": 4}, "server_opt": {"type": "sgd", "lr": 0.05}},
+    "guided": {"perturb": {"type": "guided", "candidates": 4}, "server_opt": {"type": "sgd", "lr": 0.05}},
+}
+
+
+def head(name: str, **payload: str) -> Condition:
+    """A head on kept features, float32 as all text is: asynchronous, several versions behind at times."""
+    plain = OF.model_dump(mode="json") | {
+        "trainable": {"part": "head"}, "loop": "async", "goal": 1, "commit": ["agg_goal"], "eval": {"every": 0}, "stop": {"cycles": 8},
+        "estimator": {"type": "forward_ad"}, "payload": payload,
+    }  # fmt: skip
+    return Condition.model_validate(plain | PERTURBATIONS[name])
+
+
+@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_scalars_and_logs_lead_to_the_bits_of_whole_vectors(name: str, tmp_path: Path) -> None:
+    found = {}
+    for down, up in (("always_full", "dense"), ("once_per_version", "seeds"), ("delta", "dense"), ("replay", "seeds")):
+        of = head(name, down=down, up=up)
+        simulate(tmp_path / f"{down} {up}", of, learner=build(of))
+        found[down, up] = sequence(tmp_path / f"{down} {up}")
+    assert len(set(found["replay", "seeds"][1])) == 8
+    assert all(other == found["always_full", "dense"] for other in found.values())

@@ -26,6 +26,14 @@ ASYNC: dict[str, Any] = {
     "delays": {"values": [0.15, 0.25, 0.25, 0.4]}, "payload": {"down": "once_per_version"}, "stop": {"cycles": 20},
 }  # fmt: skip
 
+WIDE: dict[str, Any] = {"features": 200, "samples": 64}
+"""A toy whose weights are longer than a log of some commits."""
+
+SCALARS: dict[str, Any] = ASYNC | {
+    "baseline": "scalars", "toy": WIDE, "perturb": {"type": "mean_of", "probes": 4}, "payload": {"down": "replay", "up": "seeds"},
+}  # fmt: skip
+"""Weights once per trainer, and from then on no vector in either direction."""
+
 
 def condition(shape: dict[str, Any], **changes: Any) -> Condition:
     """A condition of one of the shapes, with changes."""

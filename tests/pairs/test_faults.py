@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import product
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,7 @@ from flame.telemetry.rundir import RunDir
 from .support import (
     ASYNC,
     GATED,
+    SCALARS,
     Harm,
     condition,
     cycles,
@@ -35,8 +37,11 @@ from .support import (
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize("shape", [GATED, ASYNC], ids=["gated", "async"])
-@pytest.mark.parametrize("harm", [kill_worker, freeze_worker, kill_broker])
+@pytest.mark.parametrize(
+    ("shape", "harm"),
+    [*product((GATED, ASYNC), (kill_worker, freeze_worker, kill_broker)), (SCALARS, kill_worker)],
+    ids=lambda value: value["baseline"] if isinstance(value, dict) else value.__name__,
+)
 def test_a_worker_or_broker_that_fails_leaves_the_pair_exact(harm, shape, tmp_path: Path):
     what = condition(shape, limits={"resend_s": 0.5, "heartbeat_s": 0.25, "grace_s": 1.5})
     ui = Harm(tmp_path, 3, harm)

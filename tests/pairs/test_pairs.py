@@ -3,11 +3,12 @@
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from flame.runtime.replay import replay
 
-from .support import ASYNC, GATED, condition, cycles, released, run_for_real, simulate
+from .support import ASYNC, GATED, SCALARS, WIDE, condition, cycles, released, run_for_real, simulate
 
 MOSQUITTO = pytest.param(
     "mosquitto", marks=pytest.mark.skipif(shutil.which("mosquitto") is None, reason="mosquitto isn't installed: apt-get install mosquitto")
@@ -27,6 +28,35 @@ def test_a_pair_is_equal_and_replays(shape, broker, tmp_path: Path):
         nodes = replay(run.path)
         assert sorted(node.node for node in nodes) == ["aggregator", *what.nodes]
         assert [node for node in nodes if node.difference or node.skipped or not node.steps] == []
+
+
+def sent(run):
+    """Messages and bytes of what was released, by direction and kind of payload; resends are left out."""
+    comm = run.frame("comm").filter(pl.col("payload") != "resend")
+    counted = comm.join(run.frame("accepted").select("id").unique(), on="id", how="semi")
+    grouped = counted.group_by("direction", "payload").agg(pl.len(), pl.sum("message_bytes"))
+    return {(direction, kind): (count, size) for direction, kind, count, size in grouped.iter_rows()}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("shape", "changes", "kinds"),
+    [
+        (SCALARS, {}, {"full", "replay", "seeds"}),
+        (GATED, {"payload": {"down": "replay", "up": "seeds"}, "toy": WIDE}, {"full", "none", "replay", "seeds"}),
+        (ASYNC, {"payload": {"down": "delta", "wire_dtype": "bf16"}, "toy": WIDE}, {"full", "delta", "dense"}),
+    ],
+    ids=["scalars", "guided", "halves"],
+)
+def test_whatever_travels_instead_of_vectors_leaves_the_pair_equal_to_the_byte(shape, changes, kinds, tmp_path: Path):
+    what = condition(shape, **changes)
+    sim, real = simulate(what, tmp_path), run_for_real(what, tmp_path)
+    assert (sim.verdict, real.verdict) == ("COMPLETED", "COMPLETED")
+    assert cycles(real) == cycles(sim)
+    assert released(real) == released(sim)
+    assert sent(real) == sent(sim)
+    assert {kind for _, kind in sent(sim)} >= kinds
+    assert [node for run in (sim, real) for node in replay(run.path) if node.difference or node.skipped] == []
 
 
 @pytest.mark.real

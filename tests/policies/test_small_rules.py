@@ -1,4 +1,4 @@
-"""Payload, staleness and rate rules, and what all policies share."""
+"""Staleness and rate rules, and what all policies share."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from flame.core.progress import Progress
 from flame.core.time import SECOND
 from flame.policies.commit import Commit, Variance
-from flame.policies.payload import DOWN, AlwaysFull, OncePerVersion, Payloads
+from flame.policies.payload import AlwaysFull
 from flame.policies.perturb import Guided, Perturb, Single
 from flame.policies.rate import Constant, Rate
 from flame.policies.select import All, AsyncOort, FedBuff, Oort, Random, Select
@@ -16,26 +16,6 @@ from flame.policies.server_opt import ServerOpt, Sgd
 from flame.policies.staleness import Staleness, Unit, age, refusal
 
 AT = Progress(round=2, data_id=1, iteration=3, model_version=7, cycle=40)
-
-
-@pytest.mark.parametrize(("held", "kind"), [(None, "full"), (0, "full"), (6, "full"), (7, "none"), (8, "full")])
-def test_once_per_version_sends_what_the_trainer_lacks(held: int | None, kind: str) -> None:
-    assert OncePerVersion().kind(held, 7) == kind
-
-
-def test_version_0_is_sent_to_who_holds_nothing() -> None:
-    assert OncePerVersion().kind(None, 0) == "full"
-    assert OncePerVersion().kind(0, 0) == "none"
-
-
-@pytest.mark.parametrize("held", [None, 0, 7])
-def test_always_full_is_always_full(held: int | None) -> None:
-    assert AlwaysFull().kind(held, 7) == "full"
-
-
-def test_the_names_stand_for_their_rules() -> None:
-    assert {name: type(rule) for name, rule in DOWN.items()} == {"always_full": AlwaysFull, "once_per_version": OncePerVersion}
-    assert Payloads() == Payloads(down="always_full", up="dense")
 
 
 @pytest.mark.parametrize(

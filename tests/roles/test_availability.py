@@ -61,12 +61,3 @@ def test_who_is_believed_away_is_not_chosen(tmp_path: Any) -> None:
     given = traces(Condition.model_validate(AWAY | SYNC))
     dispatched = done.frame("dispatch").iter_rows(named=True)
     assert all(given[row["trainer"]].available(row["stamp_ns"]) for row in dispatched)
-
-
-def test_the_off_value_and_the_absent_key_give_the_same_journal(tmp_path: Any) -> None:
-    plain = {name: value for name, value in (AWAY | ASYNC).items() if name != "availability"}
-    journals = []
-    for number, off in enumerate(({}, {"availability": {"trace": "syn_0"}})):
-        done = flame.run(Condition.model_validate(plain | off), runs=tmp_path / str(number))
-        journals.append((done.path / "journal" / "sim-1.jsonl").read_bytes().split(b"\n", 1)[1])
-    assert journals[0] == journals[1]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.messages import Payload
 from flame.core.progress import Progress
 from flame.core.tensor import Tensor
 from flame.learn.params import vector
@@ -16,7 +17,8 @@ from tests.stage import numbers
 
 def upload(number: int, *delta: float, rate: float = 1.0) -> Upload:
     row = Row(number, f"t{number}", 0, number, 0, 0, 0, 0, 0, "full")
-    return Upload(row, number, numbers(*(delta or (float(number), 0.0))), rate, 0)
+    moved = numbers(*(delta or (float(number), 0.0)))
+    return Upload(row, number, moved, rate, 0, Payload("dense", {"delta": moved}))
 
 
 def cycle_of(goal: int, *uploads: Upload, bins: int = 3) -> Cycle:

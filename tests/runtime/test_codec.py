@@ -32,7 +32,7 @@ def tensors(draw: st.DrawFn) -> Tensor:
     return Tensor(dtype, shape, memoryview(data) if draw(st.booleans()) else data)
 
 
-PAYLOAD = st.builds(Payload, TEXT, st.dictionaries(NAME, tensors(), max_size=3))
+PAYLOAD = st.builds(Payload, TEXT, st.dictionaries(NAME, tensors(), max_size=3), st.none() | st.integers(0, 2**63 - 1))
 MESSAGE = st.one_of(
     st.builds(Assign, COUNT, COUNT, COUNT, COUNT, COUNT, INT64, INT64, INT64, PAYLOAD),
     st.builds(Update, COUNT, COUNT, COUNT, COUNT, INT64, PAYLOAD, COUNT, FLOAT, FLOAT, FLOAT),
@@ -156,6 +156,9 @@ CASES = {
     "unnamed tensor": (_with(WEIGHTS, payload={"kind": "full", "tensors": []}), "the body has"),
     "number as name": (_with(WEIGHTS, payload={"kind": "full", "tensors": [1]}), "the body has"),
     "name twice": (_with(WEIGHTS, payload={"kind": "full", "tensors": ["theta", "theta"]}), "the body has"),
+    "text as base": (_with(ASSIGN, payload={"kind": "delta", "tensors": [], "base": "3"}), "the base of"),
+    "bool as base": (_with(ASSIGN, payload={"kind": "delta", "tensors": [], "base": True}), "the base of"),
+    "base of null": (_with(ASSIGN, payload={"kind": "none", "tensors": [], "base": None}), "the base of"),
     "body at an end": (encode(End("x")) + b"12345678", "bytes"),
     "cut body": (encode(WEIGHTS)[:-1], "isn't safetensors"),
     "long body": (encode(WEIGHTS) + b"1", "isn't safetensors"),

@@ -13,13 +13,13 @@ from flame.core.effects import Emit, Send
 from flame.core.events import Received, Started, StopAsked
 from flame.core.messages import Assign, Payload
 from flame.core.tensor import Tensor
-from flame.learn.params import tensor
+from flame.learn.params import Layout, tensor
 from flame.runtime.blobs import Blobs
 from flame.runtime.journal import Blank, CorruptJournal, Header, Journal, dump, read
 
 THETA = tensor(np.array([1.0, 2.0]))
 ASSIGN = Assign(1, 0, 0, 0, 0, 0, 9, 0, Payload("full", {"theta": THETA}))
-HEADER = Header("run", "1", "fp", THETA.digest, 3, ["aggregator", "t0"], "full", blobs=True)
+HEADER = Header("run", "1", "fp", THETA.digest, 3, ["aggregator", "t0"], "full", True, Layout.whole(THETA))
 
 
 def written(folder: Path, blobs: Blobs | None = None, *, buffered: bool = True) -> Path:
@@ -43,7 +43,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     header, _ = read(path)
     assert header == {
         "run": "run", "incarnation": "1", "fingerprint": "fp", "init": THETA.digest, "bins": 3, "nodes": ["aggregator", "t0"],
-        "level": "full", "blobs": True, "schema": 1,
+        "level": "full", "blobs": True, "layout": {"names": ["theta"], "shapes": [list(THETA.shape)], "dtype": THETA.dtype}, "schema": 1,
     }  # fmt: skip
     first, second, third = steps(path)
     assert (first["seq"], first["node"], first["now"], first["event"]) == (0, "aggregator", 0, {"kind": "started"})

@@ -23,8 +23,8 @@ def theta(version: int) -> Tensor:
     return Tensor("int64", (1,), version.to_bytes(8, "little"))
 
 
-def assign(id: int, version: int = 0, kind: str = "full", sent: int = 0) -> Assign:
-    payload = Payload(kind, {"theta": theta(version)} if kind == "full" else {})
+def assign(id: int, version: int = 0, kind: str = "full", sent: int = 0, base: int | None = None) -> Assign:
+    payload = Payload(kind, {"theta": theta(version)} if kind == "full" else {}, base)
     return Assign(id, version, 0, 0, 0, 0, 0, sent, payload)
 
 
@@ -36,9 +36,13 @@ def weights(version: int) -> Weights:
     return Weights(version, Payload("full", {"theta": theta(version)}))
 
 
+def full(version: int) -> Payload:
+    return weights(version).payload
+
+
 def dispatches() -> Dispatches:
     """The aggregator's end, with trainer `t` of worker incarnation `a` present."""
-    end = Dispatches(RESEND)
+    end = Dispatches(RESEND, full)
     end.present("t", "a", 0)
     return end
 
@@ -135,6 +139,26 @@ def test_the_weights_of_an_open_assign_outlive_newer_versions() -> None:
     assert end.present("t", "b", 1) == [weights(0), assign(2, kind="none", sent=1)]
 
 
+def test_a_difference_goes_to_who_holds_what_it_builds_on_and_weights_before_it_to_others() -> None:
+    end = dispatches()
+    end.send("t", assign(1), 0)
+    end.answered("t", 1)
+    assert end.send("t", assign(2, 3, "delta", base=0), 0) == [assign(2, 3, "delta", base=0)]
+    assert end.present("t", "b", 1) == [weights(3), assign(2, 3, "delta", sent=1, base=0)]
+    end.answered("t", 2)
+    end.present("t", "c", 2)
+    assert end.send("t", assign(3, 4, "delta", sent=2, base=3), 2) == [weights(4), assign(3, 4, "delta", sent=2, base=3)]
+
+
+@pytest.mark.parametrize(("held", "taken"), [(2, True), (4, True), (3, False), (None, False)])
+def test_a_difference_is_taken_where_it_leads_somewhere(held: int | None, taken: bool) -> None:
+    answers = Answers()
+    if held is not None:
+        answers.receive("t", weights(held))
+    new = assign(1, 4, "delta", base=2)
+    assert answers.receive("t", new) == ((new if taken else None), None)
+
+
 def test_a_node_that_is_given_up_has_nothing_open() -> None:
     end = dispatches()
     end.send("t", assign(1), 0)
@@ -225,9 +249,9 @@ class Life:
         if isinstance(msg, Weights):
             self.held[node] = msg.version
         elif isinstance(msg, Assign):
-            if msg.payload.kind == "full":
-                self.held[node] = msg.version
-            assert self.held.get(node) == msg.version, f"`{node}` holds {self.held.get(node)} and got {msg}"
+            if msg.payload.kind != "full" and self.held.get(node) != msg.version:
+                assert self.held.get(node, -1) == msg.payload.base, f"`{node}` holds {self.held.get(node)} and got {msg}"
+            self.held[node] = msg.version
             assert (node, msg.id) not in self.ran, f"`{node}` runs {msg.id} twice"
             self.ran.add((node, msg.id))
             self.running[node] = msg.id
@@ -237,12 +261,12 @@ NODES = ("t", "u")
 
 
 class Walk:
-    """A worker of two trainers, an aggregator that follows once_per_version, and a bag of messages between them."""
+    """A worker of two trainers, an aggregator that sends weights or differences once per version, and a bag of messages between them."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         self.now = self.serial = self.version = 0
-        self.dispatches = Dispatches(RESEND)
+        self.dispatches = Dispatches(RESEND, full)
         self.life = Life("life 0")
         self.bag: list[tuple[str, str, Message]] = []
         self.ledger: dict[str, int] = {}
@@ -271,9 +295,12 @@ class Walk:
         node = self.rng.choice(NODES)
         if node not in self.open:
             self.serial += 1
-            kind = "none" if self.ledger.get(node) == self.version else "full"
+            held = self.ledger.get(node)
+            kind = "none" if held == self.version else "full" if held is None or self.rng.random() < 0.5 else "delta"
             self.open[node], self.ledger[node] = self.serial, self.version
-            self.put("worker", node, self.dispatches.send(node, assign(self.serial, self.version, kind), self.now))
+            self.hits[f"dispatch {kind}"] += 1
+            new = assign(self.serial, self.version, kind, base=held if kind == "delta" else None)
+            self.put("worker", node, self.dispatches.send(node, new, self.now))
 
     def commit(self) -> None:
         self.version += 1
@@ -371,3 +398,4 @@ def test_the_walks_reach_what_they_are_for() -> None:
     assert hits["worker assign"] > sum(walked(seed).serial for seed in range(20))
     assert hits[f"{AGGREGATOR} update"] > sum(len(walked(seed).answered) for seed in range(20))
     assert hits["die"] > 20
+    assert min(hits[f"dispatch {kind}"] for kind in ("none", "full", "delta")) > 20

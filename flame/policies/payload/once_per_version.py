@@ -1,11 +1,17 @@
 """Weights once per trainer and model version, afterwards VAR_BAD (FluxTune; algorithms.md, section 6)."""
 
+from typing import ClassVar
+
+from flame.core.messages import Payload
+from flame.policies.payload.rules import Shelf
 from flame.policies.policy import Policy
 
 
 class OncePerVersion(Policy):
     """Send `none` when the trainer was sent this version before."""
 
-    def kind(self, held: int | None, version: int) -> str:
-        """`none` or `full`. held: the last version sent to this trainer, None before the first."""
-        return "none" if held == version else "full"
+    keeps: ClassVar[int] = 1
+
+    def payload(self, held: int | None, shelf: Shelf) -> Payload:
+        """`none` or `full`."""
+        return Payload("none") if held == shelf.version else shelf.full()

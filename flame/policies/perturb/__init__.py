@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from flame.policies.perturb.best_of import BestOf
-from flame.policies.perturb.combined import Combined, PerturbRule
+from flame.policies.perturb.combined import Combined, PerturbRule, rebuilt
 from flame.policies.perturb.guided import Guided
 from flame.policies.perturb.mean_of import MeanOf
 from flame.policies.perturb.single import Single
@@ -13,4 +13,4 @@ from flame.policies.policy import BY_NAME
 
 Perturb = Annotated[BestOf | Guided | MeanOf | Single, Field(discriminator="type"), BY_NAME]
 
-__all__ = ["BestOf", "Combined", "Guided", "MeanOf", "Perturb", "PerturbRule", "Single"]
+__all__ = ["BestOf", "Combined", "Guided", "MeanOf", "Perturb", "PerturbRule", "Single", "rebuilt"]

@@ -16,8 +16,8 @@ from pydantic import PositiveInt
 
 from flame.core.rng import derive
 from flame.learn.params import Layout, Vector
-from flame.policies.perturb.combined import Combined, Wide, one_of
-from flame.policies.perturb.noise import Distribution, directions
+from flame.policies.perturb.combined import Choice, Combined, Wide, one_of
+from flame.policies.perturb.noise import Distribution, direction, directions
 from flame.policies.policy import Policy
 
 
@@ -40,6 +40,18 @@ class BestOf(Policy):
     def combine(self, seed: int, slopes: Wide, probes: Wide) -> Combined:
         """d v of the chosen probe."""
         return one_of(slopes, probes, self._chosen(seed, slopes))
+
+    def choice(self, seed: int, layout: Layout, towards: Vector | None, index: int | None) -> Choice:
+        """The probe that was chosen."""
+        return (index or 0,)
+
+    def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
+        """That probe, (1, p)."""
+        return direction(seed, choice[0], layout.size, self.distribution)[None]
+
+    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """One scalar, and one of the probes."""
+        return scalars == 1 and len(choice) == 1 and choice[0] < self.probes
 
     def _chosen(self, seed: int, slopes: Wide) -> int:
         bad = np.flatnonzero(~np.isfinite(slopes))

@@ -1,8 +1,12 @@
 """From slopes to an upload: what all perturbations answer, and how.
 
-A perturbation draws probes v_i and, once their slopes d_i are measured, combines them into one upload.
-The same function rebuilds the upload from seed and scalars, so its sums run in the order of the
-probes and in float64.
+A perturbation draws probes v_i and, once their slopes d_i are measured, combines them into one upload:
+
+    ghat = (1/k) sum d_i v_i   over the k probes that are sent
+
+`upload` is that sum, for the trainer and for whoever rebuilds it from seed, scalars and choice: it runs in
+the order of the probes and in float64. The slopes have the precision of theta, so that they are the same
+numbers on both sides of a wire. A choice says which probes were sent, where the seed alone doesn't.
 """
 
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ from numpy.typing import NDArray
 from flame.learn.params import Layout, Vector
 
 Wide = NDArray[np.float64]
+Choice = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,31 @@ class PerturbRule(Protocol):
         """The upload, from the slopes (P,) along the probes (P, p)."""
         ...
 
+    def choice(self, seed: int, layout: Layout, towards: Vector | None, index: int | None) -> Choice:
+        """What must be told beside seed and scalars. towards: as it was drawn with. index: as it was combined."""
+        ...
+
+    def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
+        """The probes (k, p) that an upload with this choice is made of, the same bits as when they were drawn."""
+        ...
+
+    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """Whether an upload can have so many scalars, and that choice."""
+        ...
+
+
+def upload(scalars: Vector, probes: Wide) -> Wide:
+    """(1/k) sum d_i v_i, (p,), from k scalars and probes (k, p)."""
+    total: Wide = np.add.reduce(scalars.astype(np.float64)[:, None] * probes, axis=0)
+    return total / len(probes)
+
+
+def rebuilt(rule: PerturbRule, seed: int, layout: Layout, scalars: Vector, choice: Choice) -> Vector:
+    """The upload (p,) of which only the scalars and the choice were sent, in theta's dtype."""
+    return upload(scalars, rule.sent(seed, layout, choice)).astype(layout.dtype)
+
 
 def one_of(slopes: Wide, probes: Wide, index: int) -> Combined:
     """d v of one probe."""
-    return Combined(slopes[index] * probes[index], index, slopes[index : index + 1])
+    own = slice(index, index + 1)
+    return Combined(upload(slopes[own], probes[own]), index, slopes[own])

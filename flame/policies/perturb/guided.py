@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import PositiveInt
 
 from flame.learn.params import Layout, Vector
-from flame.policies.perturb.combined import Combined, Wide, one_of
+from flame.policies.perturb.combined import Choice, Combined, Wide, one_of
 from flame.policies.perturb.noise import Distribution, direction, directions
 from flame.policies.policy import Policy
 
@@ -33,17 +33,39 @@ class Guided(Policy):
         if towards is None:
             return direction(seed, 0, layout.size, self.distribution)[None]
         drawn = directions(seed, self.candidates, layout.size, self.distribution)
-        best = np.empty(layout.size)
-        for _, part, _ in layout.slices():
-            best[part] = drawn[self._nearest(drawn[:, part], towards[part]), part]
-        return best[None]
+        return _put_together(drawn, layout, self._picked(drawn, layout, towards))
 
     def combine(self, seed: int, slopes: Wide, probes: Wide) -> Combined:
         """d v of the one probe that was put together."""
         return one_of(slopes, probes, 0)
+
+    def choice(self, seed: int, layout: Layout, towards: Vector | None, index: int | None) -> Choice:
+        """Per tensor, the candidate that was kept: who has no u can't know it."""
+        if towards is None:
+            return (0,) * len(layout.names)
+        return self._picked(directions(seed, self.candidates, layout.size, self.distribution), layout, towards)
+
+    def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
+        """The one probe, (1, p), put together again from those candidates."""
+        return _put_together(directions(seed, max(choice) + 1, layout.size, self.distribution), layout, choice)
+
+    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """One scalar, and a candidate per tensor."""
+        return scalars == 1 and len(choice) == len(layout.names) and max(choice) < self.candidates
+
+    def _picked(self, drawn: Wide, layout: Layout, towards: Vector) -> Choice:
+        return tuple(self._nearest(drawn[:, part], towards[part]) for _, part, _ in layout.slices())
 
     @staticmethod
     def _nearest(candidates: Wide, towards: Vector) -> int:
         dots = np.add.reduce(candidates * towards.astype(np.float64), axis=1)
         lengths = np.sqrt(np.add.reduce(candidates * candidates, axis=1))
         return int(np.argmax(dots / lengths))
+
+
+def _put_together(drawn: Wide, layout: Layout, choice: Choice) -> Wide:
+    """(1, p), each tensor from its candidate among `drawn` (candidates, p)."""
+    probe = np.empty((1, layout.size))
+    for (_, part, _), kept in zip(layout.slices(), choice, strict=True):
+        probe[0, part] = drawn[kept, part]
+    return probe

@@ -5,11 +5,10 @@ ghat = (1/P) sum d_i v_i,   E ||ghat - g||^2 = (p + 1) ||g||^2 / P   (gaussian)
 
 from typing import Literal
 
-import numpy as np
 from pydantic import PositiveInt
 
 from flame.learn.params import Layout, Vector
-from flame.policies.perturb.combined import Combined, Wide
+from flame.policies.perturb.combined import Choice, Combined, Wide, upload
 from flame.policies.perturb.noise import Distribution, directions
 from flame.policies.policy import Policy
 
@@ -31,4 +30,16 @@ class MeanOf(Policy):
 
     def combine(self, seed: int, slopes: Wide, probes: Wide) -> Combined:
         """(1/P) sum d v."""
-        return Combined(np.add.reduce(slopes[:, None] * probes, axis=0) / len(probes), None, slopes)
+        return Combined(upload(slopes, probes), None, slopes)
+
+    def choice(self, seed: int, layout: Layout, towards: Vector | None, index: int | None) -> Choice:
+        """None: all are sent."""
+        return ()
+
+    def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
+        """All probes, (P, p)."""
+        return self.draw(seed, layout, None)
+
+    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """A scalar a probe."""
+        return (scalars, choice) == (self.probes, ())

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from flame.learn.params import Layout, Vector
-from flame.policies.perturb.combined import Combined, Wide, one_of
+from flame.policies.perturb.combined import Choice, Combined, Wide, one_of
 from flame.policies.perturb.noise import Distribution, direction
 from flame.policies.policy import Policy
 
@@ -25,3 +25,15 @@ class Single(Policy):
     def combine(self, seed: int, slopes: Wide, probes: Wide) -> Combined:
         """d v."""
         return one_of(slopes, probes, 0)
+
+    def choice(self, seed: int, layout: Layout, towards: Vector | None, index: int | None) -> Choice:
+        """None: there is one probe."""
+        return ()
+
+    def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
+        """The probe, (1, p)."""
+        return self.draw(seed, layout, None)
+
+    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """One scalar."""
+        return (scalars, choice) == (1, ())

@@ -19,4 +19,13 @@ ServerOpt = Annotated[
     Adagrad | Adam | Clip | Momentum | Nesterov | Sgd | TrustRatio | Yogi, Field(discriminator="type"), BY_NAME
 ]  # fmt: skip
 
-__all__ = ["Adagrad", "Adam", "Clip", "Momentum", "Nesterov", "ServerOpt", "ServerStep", "Sgd", "TrustRatio", "Yogi"]
+STATELESS = (Sgd, TrustRatio)
+"""Steps that are functions of theta, G and progress alone, so that whoever has these can take them again."""
+
+
+def stateless(step: ServerOpt) -> bool:
+    """Whether a step, or what stands behind its clip, is one of them."""
+    return isinstance(step.before if isinstance(step, Clip) else step, STATELESS)
+
+
+__all__ = ["Adagrad", "Adam", "Clip", "Momentum", "Nesterov", "ServerOpt", "ServerStep", "Sgd", "TrustRatio", "Yogi", "stateless"]

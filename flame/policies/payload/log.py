@@ -1,0 +1,110 @@
+"""The log of committed steps: all that the model's next version is made of, but the perturbations themselves.
+
+    theta_{t+1} = server_opt(theta_t, G),   G = sum omega_i delta_i / n,   delta_i rebuilt from (seed, scalars, choice)
+
+Whoever holds theta_t recomputes theta_{t+1} with `retaken`: the mean, the server's step and the rebuilding are
+the very functions that the aggregator uses, in the same order, so the bits are the same. The digest of the last
+theta goes along: another processor's mathematics is found, not trained on.
+
+Written down, per commit: at (versions, 5) int32 (progress before it), counts (versions,) int32; per upload in
+canonical order: seeds (n,) int64, rates (n,) float64, scalars (n, k) in theta's dtype, choice (n, c) uint8.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from flame.core.progress import Progress
+from flame.core.tensor import Tensor
+from flame.learn.params import Layout, array, tensor, total, vector, weighted_mean
+from flame.policies.perturb import Perturb, rebuilt
+from flame.policies.perturb.combined import Choice
+from flame.policies.server_opt import ServerOpt
+
+REMEMBERED = 8
+"""Steps that a process has taken and keeps, for its other trainers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One upload of a committed bin. seed: of its probes. rate: omega."""
+
+    seed: int
+    rate: float
+    scalars: Tensor
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit. at: (round, data_id, iteration, model_version, cycle) before it."""
+
+    at: tuple[int, int, int, int, int]
+    uploads: tuple[Logged, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By what a step is made; of server steps those without state."""
+
+    perturb: Perturb
+    server_opt: ServerOpt
+    layout: Layout
+
+
+def committed(at: Progress, uploads: Sequence[Logged]) -> Commit:
+    """The commit of `uploads`, in canonical order."""
+    return Commit((at.round, at.data_id, at.iteration, at.model_version, at.cycle), tuple(uploads))
+
+
+def retaken(theta: Tensor, commits: Sequence[Commit], rules: Rules) -> tuple[Tensor, Tensor]:
+    """theta after these commits, one at least, and u, the sum of the last one's uploads."""
+    direction = theta
+    for commit in commits:
+        theta, direction = _step(theta, commit, rules)
+    return theta, direction
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _step(theta: Tensor, commit: Commit, rules: Rules) -> tuple[Tensor, Tensor]:
+    deltas = [tensor(rebuilt(rules.perturb, each.seed, rules.layout, vector(each.scalars), each.choice)) for each in commit.uploads]
+    aggregate = weighted_mean(deltas, [each.rate for each in commit.uploads])
+    moved, _ = rules.server_opt.step(vector(theta), aggregate, Progress(*commit.at), None)
+    direction = total(deltas)
+    assert direction is not None
+    return tensor(moved), direction
+
+
+# ---- as tensors
+
+
+def written(commits: Sequence[Commit], theta: Tensor) -> dict[str, Tensor]:
+    """The commits, and the digest of the theta that they lead to."""
+    uploads = [each for commit in commits for each in commit.uploads]
+    parts = {
+        "at": tensor(np.array([commit.at for commit in commits], np.int32)),
+        "counts": tensor(np.array([len(commit.uploads) for commit in commits], np.int32)),
+        "seeds": tensor(np.array([each.seed for each in uploads], np.uint64).view(np.int64)),
+        "rates": tensor(np.array([each.rate for each in uploads], np.float64)),
+        "scalars": tensor(np.stack([vector(each.scalars) for each in uploads])),
+        "digest": tensor(np.frombuffer(bytes.fromhex(theta.digest), np.uint8)),
+    }
+    return parts | ({"choice": tensor(np.array([each.choice for each in uploads], np.uint8))} if uploads[0].choice else {})
+
+
+def read(parts: Mapping[str, Tensor]) -> tuple[list[Commit], str]:
+    """Commits and digest of `written`."""
+    uploads, places = _uploads(parts), array(parts["at"]).tolist()
+    counts = array(parts["counts"]).tolist()
+    commits = [Commit(tuple(at), tuple(next(uploads) for _ in range(count))) for at, count in zip(places, counts, strict=True)]
+    return commits, bytes(parts["digest"].data).hex()
+
+
+def _uploads(parts: Mapping[str, Tensor]) -> Iterator[Logged]:
+    seeds = array(parts["seeds"]).view(np.uint64).tolist()
+    rates, scalars = array(parts["rates"]).tolist(), array(parts["scalars"])
+    choices = array(parts["choice"]).tolist() if "choice" in parts else [()] * len(seeds)
+    for seed, rate, slopes, choice in zip(seeds, rates, scalars, choices, strict=True):
+        yield Logged(seed, rate, tensor(slopes), tuple(choice))
