@@ -326,6 +326,10 @@ class Condition(Frozen):
         width = len(str(self.trainers - 1))
         return tuple(f"t{number:0{width}}" for number in range(self.trainers))
 
+    def probes(self, size: int) -> int:
+        """P, the directions that one upload has measured of p = `size`; a true gradient knows all of them."""
+        return size if self.estimator.type == "backprop" else self.perturb.probes
+
     @property
     def tier(self) -> str:
         """`exact` in stamp order, `fidelity` in arrival order."""

@@ -261,6 +261,7 @@ def _compute_rows(name: str, condition: Condition, measured: Measured, plan: Pla
         ("data", f"{condition.data or condition.task}, digest {measured.data[:16]}, {measured.bins} bins a lap"),
         ("model", f"{measured.parameters} trainable parameters, frozen part {measured.model[:16]}"),
         (name, f"{took}; {spread}{_fitting(condition, measured, plan, here)}"),
+        ("step", f"{name}: by {condition.server_opt.type} a steady G moves theta by {condition.server_opt.gain}"),
     ]
     return rows + [("off", note) for note in (*measured.notes, *_idle(plan, condition, here))]
 

@@ -33,6 +33,7 @@ from flame.core.time import seconds
 from flame.learn.params import finite, norm, tensor, vector
 from flame.policies.commit import KEEP, NEff, Variance, first_match
 from flame.policies.rate import RateView, Weight
+from flame.policies.server_opt import StepView
 from flame.policies.staleness import refusal
 from flame.roles import accounts
 from flame.roles.belief import Belief
@@ -314,7 +315,8 @@ class Aggregator:
         """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
         at, theta = self.cycle.progress, vector(self.theta)
         aggregate = self.cycle.aggregate()
-        moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, at, self._opt_state)
+        view = StepView(at, len(self.cycle.pool), self.condition.probes(theta.size))
+        moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, view, self._opt_state)
         self._diverged = accounts.non_finite(moved, aggregate, cohort, at)
         self.theta = tensor(moved)
         self.direction = self.cycle.commit()

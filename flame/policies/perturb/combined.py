@@ -28,6 +28,11 @@ class Combined:
 class PerturbRule(Protocol):
     """One perturbation."""
 
+    @property
+    def probes(self) -> int:
+        """P: how many directions are measured for one upload."""
+        ...
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Whether u, the last committed direction, is used for this bin."""
         ...

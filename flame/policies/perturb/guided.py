@@ -24,6 +24,11 @@ class Guided(Policy):
     candidates: PositiveInt = 10
     distribution: Distribution = "gaussian"
 
+    @property
+    def probes(self) -> int:
+        """P: one."""
+        return 1
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Whether u is used for this bin: odd ones, from version 1 on."""
         return version >= 1 and data_id % 2 == 1

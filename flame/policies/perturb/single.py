@@ -14,6 +14,11 @@ class Single(Policy):
     type: Literal["single"] = "single"
     distribution: Distribution = "gaussian"
 
+    @property
+    def probes(self) -> int:
+        """P: one."""
+        return 1
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Never: the last committed direction plays no part."""
         return False

@@ -13,10 +13,11 @@ from flame.policies.server_opt.nesterov import Nesterov
 from flame.policies.server_opt.sgd import Sgd
 from flame.policies.server_opt.step import ServerStep
 from flame.policies.server_opt.trust_ratio import TrustRatio
+from flame.policies.server_opt.view import StepView
 from flame.policies.server_opt.yogi import Yogi
 
 ServerOpt = Annotated[
     Adagrad | Adam | Clip | Momentum | Nesterov | Sgd | TrustRatio | Yogi, Field(discriminator="type"), BY_NAME
 ]  # fmt: skip
 
-__all__ = ["Adagrad", "Adam", "Clip", "Momentum", "Nesterov", "ServerOpt", "ServerStep", "Sgd", "TrustRatio", "Yogi"]
+__all__ = ["Adagrad", "Adam", "Clip", "Momentum", "Nesterov", "ServerOpt", "ServerStep", "Sgd", "StepView", "TrustRatio", "Yogi"]
