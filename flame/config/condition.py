@@ -171,6 +171,28 @@ class Availability(Frozen):
         return None if self.abandon_s is None else seconds(self.abandon_s / self.time_scale)
 
 
+class Wan(Frozen):
+    """Modelled legs between the aggregator and each trainer; the default is none.
+
+    One way takes `seconds`, and its payload's bytes at `down_mbit` or `up_mbit` (Mbit/s; None: bytes take no time).
+    """
+
+    seconds: NonNegativeFloat = 0.0
+    down_mbit: PositiveFloat | None = None
+    up_mbit: PositiveFloat | None = None
+
+    def down(self, size: int) -> int:
+        """ns until a payload of `size` bytes has come to a trainer."""
+        return self._leg(size, self.down_mbit)
+
+    def up(self, size: int) -> int:
+        """ns until one has come back."""
+        return self._leg(size, self.up_mbit)
+
+    def _leg(self, size: int, mbit: float | None) -> int:
+        return seconds(self.seconds) + (0 if mbit is None else round(size * 8_000 / mbit))
+
+
 class Evaluation(Frozen):
     """rows: size of the fixed subset (None: all). every: commits between evaluations, 0 for never. seconds: charged time.
 
@@ -248,6 +270,7 @@ class Condition(Frozen):
     goal: PositiveInt = 10
     concurrency: PositiveInt = 10
     delays: Delays = Delays(values=(1.0,))
+    wan: Wan = Wan()
     population: Population = Population()
     availability: Availability = Availability()
     awareness: Literal["none", "oracular", "notified"] = "none"

@@ -12,7 +12,7 @@ from flame.config.condition import Condition
 
 SHARED = (
     "task", "toy", "surrogate", "data", "model", "partition", "trainable", "tokens", "batch_size", "max_bins",
-    "trainers", "goal", "delays", "population", "availability", "commit_order", "pacing", "eval",
+    "trainers", "goal", "delays", "wan", "population", "availability", "commit_order", "pacing", "eval",
     "stop",
 )  # fmt: skip
 """The axes of `condition_fp`: not baseline, seed, policies or bounds of waiting."""

@@ -64,7 +64,7 @@ class Aggregator:
         away = {} if condition.availability.trace == "syn_0" else traces(condition)
         self.roster = Roster(away, Belief(condition.awareness, away))
         self.cycle = Cycle(bins, squares=any(isinstance(rule, NEff) for rule in condition.commit))
-        self._dispatcher = Dispatcher(condition, self.roster, self.inbox, self.cycle, detailed=self._detailed)
+        self._dispatcher = Dispatcher(condition, self.roster, self.inbox, self.cycle, init, detailed=self._detailed)
         self.released: list[Key] = []
         self.profiles: dict[str, Profile] = {}
         self._nodes = frozenset(condition.nodes)

@@ -4,7 +4,7 @@
          --Weights-> idle                       (a new incarnation gets its weights back)
 
 The update leaves at its due, whatever the computing took: `not_before` on the Compute effect holds the
-result back, so an emulated device needs no sleep here. Only receipt and the two numbers in the assign
+result back, so an emulated device, and the legs of an emulated network, need no sleep here. Only receipt and the two numbers in the assign
 are used; no clock of another host is compared. That an assign which was sent twice runs once is the
 session layer's work, so a second assign while busy is a fault of somebody, and is said so.
 """

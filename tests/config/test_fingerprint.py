@@ -42,6 +42,7 @@ OTHERS: dict[str, list[Any]] = {
     "delays": [{"values": [2]}, {"values": [1, 1]}, {"values": [1], "factor": 2}, {"lognormal": {}}, {"lognormal": {"sd": 1}},
                {"registry": "a.json"}, {"registry": "b.json"}, {"registry": "a.json", "reuse": True}, {"ai_benchmark": {"path": "a.json"}},
                {"ai_benchmark": {"path": "a.json", "reference_s": 5}}],
+    "wan": [{"seconds": 0.1}, {"down_mbit": 10}, {"up_mbit": 10}],
     "population": [{"joins": {"t1": 3}}, {"leaves": {"t1": 3}}],
     "availability": [{"trace": "syn_10"}, {"trace": "phone_2st"}, {"time_scale": 2}, {"abandon_s": 90},
                      {"trace": "file", "path": "a.json"}, {"trace": "file", "path": "a.json", "key": "3st_50"}],
@@ -104,6 +105,7 @@ def test_bounds_of_waiting_change_nothing(limit: str, value: int) -> None:
 
 def test_a_default_that_is_written_out_is_the_same_run() -> None:
     assert run_fp(make(trainers=10, limits={"max_rejects": 100}, select={"type": "all"})) == run_fp(make())
+    assert run_fp(make(wan={"seconds": 0, "up_mbit": None})) == run_fp(make())
     assert run_fp(make(availability={"trace": "syn_0", "time_scale": 1, "abandon_s": None}, awareness="none")) == run_fp(make())
 
 

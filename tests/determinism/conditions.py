@@ -42,6 +42,7 @@ def random_condition(seed: int) -> Condition:
             "eval": {"rows": 8, "every": rng.choice([0, 1, 1, 2]), "seconds": rng.choice([0.0, 0.7, 2.5]), "blocks": rng.random() < 0.5},
             "stop": _stop(rng, goal),
             **_availability(seed),
+            "wan": _wan(seed),
             "limits": LIMITS | ({"max_rejects": goal + rng.randint(0, 2)} if rng.random() < 0.04 else {}),
         }
     )  # fmt: skip
@@ -59,6 +60,14 @@ def _availability(seed: int) -> dict[str, Any]:
         "availability": {"trace": trace, "time_scale": scale, "abandon_s": abandon},
         "awareness": rng.choice(["none", "oracular", "notified"]),
     }
+
+
+def _wan(seed: int) -> dict[str, Any]:
+    """Half of the conditions: legs of a few tenths of a second, of which bytes are a part."""
+    rng = random.Random(f"wan {seed}")
+    if rng.random() < 0.5:
+        return {}
+    return {"seconds": rng.choice([0.0, 0.1, 0.5]), "down_mbit": rng.choice([None, 0.0005]), "up_mbit": rng.choice([None, 0.0005])}
 
 
 def _population(rng: random.Random, trainers: int, goal: int) -> dict[str, Any]:

@@ -46,6 +46,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
             {"type": "variance", "threshold": 0.01}, {"type": "plateau", "patience": 1}, {"type": "n_eff", "n": 9},
             {"type": "cap", "max": 6},
         ],
+        "wan": {"seconds": 0.25, "down_mbit": 0.001, "up_mbit": 0.002},
         "server_opt": {"type": "clip", "norm": 1.0, "before": {"type": "adam", "lr": 0.1}},
     },
 }  # fmt: skip

@@ -1,12 +1,14 @@
-"""What an Assign carries down, given what its trainer holds."""
+"""What an Assign carries down, given what its trainer holds, and what comes up."""
 
 from typing import Literal
 
 from flame.policies.payload.always_full import AlwaysFull
+from flame.policies.payload.dense import Dense
 from flame.policies.payload.once_per_version import OncePerVersion
 from flame.policies.policy import Policy
 
 DOWN: dict[str, AlwaysFull | OncePerVersion] = {"always_full": AlwaysFull(), "once_per_version": OncePerVersion()}
+UP: dict[str, Dense] = {"dense": Dense()}
 
 
 class Payloads(Policy):
@@ -16,4 +18,4 @@ class Payloads(Policy):
     up: Literal["dense"] = "dense"
 
 
-__all__ = ["DOWN", "AlwaysFull", "OncePerVersion", "Payloads"]
+__all__ = ["DOWN", "UP", "AlwaysFull", "Dense", "OncePerVersion", "Payloads"]
