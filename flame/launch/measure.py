@@ -40,6 +40,7 @@ class Measured:
     bins: int = 0
     gradient_s: float = 0.0
     evaluate_s: float | None = None
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class Machine:
     needed: int
 
 
-def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool) -> Measured:
+def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, device: str = "cpu") -> Measured:
     """Build the learner of `condition` and run one task of each kind on it."""
     try:
-        learner = build(condition, prefix_cache=prefix_cache)
+        learner = build(condition, prefix_cache=prefix_cache, device=device)
     except ConfigError as error:
         return Measured(error)
     except ArithmeticError as error:
@@ -64,7 +65,7 @@ def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool) -> M
     gradient, evaluate = _tasks(condition, learner)
     took = _seconds(learner, gradient)
     judged = _seconds(learner, evaluate) if evaluations and condition.eval.every else None
-    return Measured(None, learner.notes, facts.data, facts.model, facts.layout.size, facts.bins, took, judged)
+    return Measured(None, learner.notes, facts.data, facts.model, facts.layout.size, facts.bins, took, judged, facts.device)
 
 
 def _tasks(condition: Condition, learner: Learner) -> tuple[Task, Task]:

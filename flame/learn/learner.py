@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from flame.config.condition import Condition
+from flame.config.errors import ConfigError
 from flame.core.tasks import Result, Task
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout
@@ -18,7 +19,7 @@ class Facts:
     """What must be known, and agree in every process, before a run starts.
 
     init: theta (p,) of model version 0. bins: bins per lap, min over clients of floor(n_c / batch).
-    data: digest of the data set and its partition. model: digest of the frozen weights.
+    data: digest of the data set and its partition. model: digest of the frozen weights. device: where torch computes.
     """
 
     layout: Layout
@@ -26,6 +27,7 @@ class Facts:
     bins: int
     data: str
     model: str
+    device: str = "cpu"
 
 
 class Learner(Protocol):
@@ -54,8 +56,10 @@ class Learner(Protocol):
         ...
 
 
-def build(condition: Condition, *, prefix_cache: bool = True) -> Learner:
-    """The learner of `condition`. Raises ConfigError when its data or model is missing."""
+def build(condition: Condition, *, prefix_cache: bool = True, device: str = "cpu") -> Learner:
+    """The learner of `condition`. Raises ConfigError when its data, model or device is missing."""
+    if condition.task != "text" and device.startswith("cuda"):
+        raise ConfigError(f"`device: {device}` says nothing to `task: {condition.task}`, which needs no torch", "give `device: cpu`")
     if condition.task == "toy":
         from flame.learn.toy import ToyLearner
 
@@ -64,6 +68,7 @@ def build(condition: Condition, *, prefix_cache: bool = True) -> Learner:
         from flame.learn.surrogate import SurrogateLearner
 
         return SurrogateLearner(condition)
+    from flame.learn.device import chosen
     from flame.learn.text import TextLearner
 
-    return TextLearner(condition, prefix_cache=prefix_cache)
+    return TextLearner(condition, prefix_cache=prefix_cache, device=chosen(device, condition.commit_order))

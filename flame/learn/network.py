@@ -29,6 +29,7 @@ from torch.nn.functional import cross_entropy
 
 from flame.config.condition import Trainable
 from flame.learn.checkpointed import recomputing
+from flame.learn.device import Device
 from flame.learn.params import Layout, Vector
 from flame.learn.parts import STACKS, Adapted, first_layer, fitted, grafted, initial, replaced, trainable_names
 from flame.learn.pretrained import Pretrained
@@ -73,9 +74,9 @@ class Classifier(nn.Module):
 class Network:
     """A pretrained encoder and a head of `classes`, cut below the first trainable parameter. seed: of what starts random."""
 
-    def __init__(self, pretrained: Pretrained, trainable: Trainable, classes: int, seed: int = 0) -> None:
+    def __init__(self, pretrained: Pretrained, trainable: Trainable, classes: int, seed: int = 0, device: Device = Device()) -> None:  # noqa: B008
         """Raises ConfigError when `trainable` doesn't fit the model."""
-        self._pretrained = pretrained
+        self._pretrained, self.device = pretrained, device
         self._whole: nn.Module | None = None
         head = nn.Linear(pretrained.hidden, classes).requires_grad_(False)
         nn.init.zeros_(head.weight)
@@ -86,9 +87,9 @@ class Network:
         top = None if trainable.part == "head" else fitted(self._layers(self.cut, None), pretrained, trainable)
         if top is not None and self._inside:
             top = grafted(top, self._layer(self.cut), AboveFeedForward)
-        self._top = Classifier(top, head, from_ids=self.cut is None).eval()
+        self._top = device.hold(Classifier(top, head, from_ids=self.cut is None).eval())
         chosen = trainable_names(self._top, pretrained, trainable)
-        held = dict(self._top.named_parameters())
+        held = {name: device.get(values) for name, values in self._top.named_parameters()}
         self.layout = Layout(chosen, tuple(tuple(held[name].shape) for name in chosen))
         self.init: NDArray[np.float32] = initial(held, self.layout, seed)
 
@@ -97,8 +98,9 @@ class Network:
         if self.stage == "tokens":
             return ids
         with torch.no_grad():
-            x = self._lower()(input_ids=torch.tensor(ids, dtype=torch.int64), attention_mask=torch.tensor(mask)).last_hidden_state
-            return (pool(x, torch.tensor(mask)) if self.stage == "pooled" else x).numpy()
+            attended = self.device.put(mask)
+            x = self._lower()(input_ids=self.device.put(ids, torch.int64), attention_mask=attended).last_hidden_state
+            return self.device.get(pool(x, attended) if self.stage == "pooled" else x)
 
     def logits(self, theta: Tensor, x: Tensor, mask: Tensor, way: Way = "either") -> Tensor:
         """Logits (b, classes), differentiable in theta (p,). way: how they are going to be differentiated; no bit depends on it.
@@ -121,7 +123,7 @@ class Network:
 
     def _whole_encoder(self) -> nn.Module:
         if self._whole is None:
-            self._whole = self._pretrained.encoder()
+            self._whole = self.device.hold(self._pretrained.encoder())
         return self._whole
 
     def _lower(self) -> nn.Module:
@@ -199,35 +201,41 @@ class Batch:
     def losses(self, theta: Vector) -> NDArray[np.float32]:
         """(b,) at theta."""
         with torch.no_grad():
-            return self._losses(torch.tensor(theta)).numpy()
+            return self._here(self._losses(self._there(theta)))
 
     def jvp(self, theta: Vector, probes: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Losses (b,) at theta and slopes (P, b), one pass with the tangents of all probes. Raises ArithmeticError where one is missing."""
-        at, along = torch.tensor(theta), torch.tensor(probes, dtype=torch.float32)
+        at, along = self._there(theta), self.network.device.put(probes, torch.float32)
         with torch.no_grad():
             if len(along) == 1:
                 losses, slope = self._slope(at, along[0])
-                return losses.numpy(), slope[None].numpy()
+                return self._here(losses), self._here(slope[None])
             losses, slopes = vmap(lambda v: self._slope(at, v), out_dims=(None, 0))(along)  # type: ignore[arg-type]
-            return losses.numpy(), slopes.numpy()
+            return self._here(losses), self._here(slopes)
 
     def gradient(self, theta: Vector) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Losses (b,) at theta and the gradient (p,) of their mean."""
         if self.recompute:
-            return self._gradient_recomputing(torch.tensor(theta, requires_grad=True))
+            return self._gradient_recomputing(self._there(theta).requires_grad_())
 
         def mean_and_losses(at: Tensor) -> tuple[Tensor, Tensor]:
             losses = self._losses(at)
             return losses.mean(), losses
 
-        gradient, (_, losses) = grad_and_value(mean_and_losses, has_aux=True)(torch.tensor(theta))
-        return losses.detach().numpy(), gradient.numpy()
+        gradient, (_, losses) = grad_and_value(mean_and_losses, has_aux=True)(self._there(theta))
+        return self._here(losses), self._here(gradient)
 
     def _gradient_recomputing(self, at: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The same without torch.func, which doesn't let activations be dropped."""
         losses = cross_entropy(self.network.logits(at, self.x, self.mask, "recomputing"), self.y, reduction="none")
         (gradient,) = torch.autograd.grad(losses.mean(), at)
-        return losses.detach().numpy(), gradient.numpy()
+        return self._here(losses), self._here(gradient)
+
+    def _there(self, theta: Vector) -> Tensor:
+        return self.network.device.put(theta)
+
+    def _here(self, values: Tensor) -> NDArray[np.float32]:
+        return self.network.device.get(values)
 
     def _slope(self, at: Tensor, along: Tensor) -> Sequence[Tensor]:
         try:
