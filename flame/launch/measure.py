@@ -18,7 +18,6 @@ from flame.config.condition import Condition
 from flame.config.errors import ConfigError
 from flame.core.tasks import Evaluate, Gradient, Task
 from flame.learn.learner import Learner, build
-from flame.policies.perturb import Guided
 
 REPEATS = 5
 LONG_S = 2.0
@@ -71,7 +70,7 @@ def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, devi
 def _tasks(condition: Condition, learner: Learner) -> tuple[Task, Task]:
     """The dearest of each kind: a gradient with a direction, where the policy may use one."""
     facts, node = learner.facts, condition.nodes[-1]
-    direction = facts.init if isinstance(condition.perturb, Guided) else None
+    direction = facts.init if condition.perturb.wants_direction(1, 1) else None
     return Gradient(node, 1, min(1, facts.bins - 1), 1, facts.init, direction), Evaluate(1, facts.init)
 
 

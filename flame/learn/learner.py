@@ -12,6 +12,7 @@ from flame.config.errors import ConfigError
 from flame.core.tasks import Result, Task
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout
+from flame.policies.perturb import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,11 @@ class Learner(Protocol):
 
 
 def build(condition: Condition, *, prefix_cache: bool = True, device: str = "cpu") -> Learner:
-    """The learner of `condition`. Raises ConfigError when its data, model or device is missing."""
+    """The learner of `condition`. Raises ConfigError when its data, model or device is missing, or too small for what is asked."""
+    return _checked(condition, _build(condition, prefix_cache, device))
+
+
+def _build(condition: Condition, prefix_cache: bool, device: str) -> Learner:
     if condition.task != "text" and device.startswith("cuda"):
         raise ConfigError(f"`device: {device}` says nothing to `task: {condition.task}`, which needs no torch", "give `device: cpu`")
     if condition.task == "toy":
@@ -72,3 +77,14 @@ def build(condition: Condition, *, prefix_cache: bool = True, device: str = "cpu
     from flame.learn.text import TextLearner
 
     return TextLearner(condition, prefix_cache=prefix_cache, device=chosen(device, condition.commit_order))
+
+
+def _checked(condition: Condition, learner: Learner) -> Learner:
+    """The learner, where the condition fits its tensors."""
+    perturb, tensors = condition.perturb, len(learner.facts.layout.names)
+    if isinstance(perturb, Split) and perturb.shares > tensors:
+        raise ConfigError(
+            f"`perturb.shares` is {perturb.shares}, and there are {tensors} trainable tensors to share",
+            f"give at most {tensors}, or train more of the model (`trainable`)",
+        )
+    return learner

@@ -15,9 +15,10 @@ What lies below the first trainable parameter is frozen, so the network is cut t
 Which parameters train, and what is put into the encoder for it: `flame.learn.parts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -36,6 +37,8 @@ from flame.learn.pretrained import Pretrained
 from flame.learn.tangents import forward_mode
 
 Way = Literal["either", "forward", "recomputing"]
+
+NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 INSIDE = ("bert", "roberta", "xlm-roberta")
 """Architectures that can be cut inside a layer, below its adapter."""
@@ -102,16 +105,18 @@ class Network:
             x = self._lower()(input_ids=self.device.put(ids, torch.int64), attention_mask=attended).last_hidden_state
             return self.device.get(pool(x, attended) if self.stage == "pooled" else x)
 
-    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, way: Way = "either") -> Tensor:
+    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, way: Way = "either", still: Mapping[str, Tensor] = NOTHING) -> Tensor:
         """Logits (b, classes), differentiable in theta (p,). way: how they are going to be differentiated; no bit depends on it.
 
-        `forward`: with tangents, cheaply; `recomputing`: backwards, computing the layers' activations again.
+        `forward`: with tangents, cheaply; `recomputing`: backwards, computing the layers' activations again. still: tensors
+        that theta leaves out, by name, with their values.
         """
         top = self._forward if way == "forward" else self._recomputing if way == "recomputing" else self._top
         # One cut: the gradient of a slice of theta is as long as theta, and there is one for each tensor.
-        parts = torch.split(theta, [part.stop - part.start for _, part, _ in self.layout.slices()])
-        values = {name: part.view(shape) for (name, _, shape), part in zip(self.layout.slices(), parts, strict=True)}
-        return functional_call(top, values, (x, mask))  # type: ignore[no-any-return]
+        moving = [(name, part.stop - part.start, shape) for name, part, shape in self.layout.slices() if name not in still]
+        parts = torch.split(theta, [size for _, size, _ in moving])
+        values = {name: part.view(shape) for (name, _, shape), part in zip(moving, parts, strict=True)}
+        return functional_call(top, values | dict(still), (x, mask))  # type: ignore[no-any-return]
 
     @cached_property
     def _forward(self) -> nn.Module:
@@ -204,13 +209,20 @@ class Batch:
             return self._here(self._losses(self._there(theta)))
 
     def jvp(self, theta: Vector, probes: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Losses (b,) at theta and slopes (P, b), one pass with the tangents of all probes. Raises ArithmeticError where one is missing."""
-        at, along = self._there(theta), self.network.device.put(probes, torch.float32)
+        """Losses (b,) at theta and slopes (P, b), one pass with the tangents of all probes. Raises ArithmeticError where one is missing.
+
+        Tensors that no probe moves get no tangent, and cost none.
+        """
+        still = {
+            name: self._there(theta[part]).view(shape) for name, part, shape in self.network.layout.slices() if not probes[:, part].any()
+        }
+        moves = np.concatenate([np.full(part.stop - part.start, name not in still) for name, part, _ in self.network.layout.slices()])
+        at, along = self._there(theta[moves]), self.network.device.put(probes[:, moves], torch.float32)
         with torch.no_grad():
             if len(along) == 1:
-                losses, slope = self._slope(at, along[0])
+                losses, slope = self._slope(at, along[0], still)
                 return self._here(losses), self._here(slope[None])
-            losses, slopes = vmap(lambda v: self._slope(at, v), out_dims=(None, 0))(along)  # type: ignore[arg-type]
+            losses, slopes = vmap(lambda v: self._slope(at, v, still), out_dims=(None, 0))(along)  # type: ignore[arg-type]
             return self._here(losses), self._here(slopes)
 
     def gradient(self, theta: Vector) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -237,14 +249,14 @@ class Batch:
     def _here(self, values: Tensor) -> NDArray[np.float32]:
         return self.network.device.get(values)
 
-    def _slope(self, at: Tensor, along: Tensor) -> Sequence[Tensor]:
+    def _slope(self, at: Tensor, along: Tensor, still: Mapping[str, Tensor]) -> Sequence[Tensor]:
         try:
-            return jvp(lambda theta: self._losses(theta, "forward"), (at,), (along,))
+            return jvp(lambda theta: self._losses(theta, "forward", still), (at,), (along,))
         except NotImplementedError as error:
             raise ArithmeticError(
                 f"the model has no forward-mode derivative: {error}\nhint: load it with attn_implementation `eager`, "
                 "or use `estimator: central_difference`"
             ) from error
 
-    def _losses(self, theta: Tensor, way: Way = "either") -> Tensor:
-        return cross_entropy(self.network.logits(theta, self.x, self.mask, way), self.y, reduction="none")
+    def _losses(self, theta: Tensor, way: Way = "either", still: Mapping[str, Tensor] = NOTHING) -> Tensor:
+        return cross_entropy(self.network.logits(theta, self.x, self.mask, way, still), self.y, reduction="none")

@@ -74,7 +74,7 @@ class Trainer:
             raise IllegalEvent(self, f"assign {assign.id} without weights of version {assign.version}")
         self._assign = assign
         node, config = self.profile.node, self._condition
-        seed = derive(config.seed, "perturb", node, assign.version, assign.data_id, assign.draw)
+        seed = config.perturb.dealt(derive(config.seed, "perturb", node, assign.version, assign.data_id, assign.draw), assign.id)
         task = Gradient(node, assign.version, assign.data_id, seed, self._theta, self._u)
         origin = assign.sent_now if config.pacing == "absolute" else assign.stamp
         compute = Compute(assign.id, task, now + assign.due - origin)

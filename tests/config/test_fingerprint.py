@@ -60,6 +60,8 @@ OTHERS: dict[str, list[Any]] = {
         {"type": "best_of", "coin": True},
         {"type": "guided", "candidates": 3},
         {"type": "single", "distribution": "sphere"},
+        {"type": "split", "shares": 2},
+        {"type": "split", "shares": 2, "of": {"type": "mean_of", "probes": 3}},
     ],
     "estimator": [{"type": "backprop"}, {"type": "backprop", "checkpointed": True}, {"h": 0.02}, {"h": "auto"}, {"chunk": 1}],
     "server_opt": [{"type": "sgd", "lr": 0.02}, {"type": "sgd", "lr": 0.01, "decay": "round"}, "nesterov", "trust_ratio"],

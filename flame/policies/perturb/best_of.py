@@ -29,6 +29,10 @@ class BestOf(Policy):
     coin: bool = False
     distribution: Distribution = "gaussian"
 
+    def dealt(self, seed: int, turn: int) -> int:
+        """The seed as it is: every assign probes everything."""
+        return seed
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Never: only `guided` may receive the last committed direction."""
         return False

@@ -33,6 +33,10 @@ class PerturbRule(Protocol):
         """P: how many directions are measured for one upload."""
         ...
 
+    def dealt(self, seed: int, turn: int) -> int:
+        """The seed of the `turn`-th assign of a run, where its turn plays a part."""
+        ...
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Whether u, the last committed direction, is used for this bin."""
         ...
