@@ -1,5 +1,6 @@
 """Fingerprints: equal exactly for runs that compute the same, whatever carries them out."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,25 @@ def test_both_worlds_store_the_same_fingerprints(tmp_path: Path) -> None:
         stored = orjson.loads((tmp_path / str(number) / "condition.json").read_bytes())
         found.add((stored["run_fp"], stored["condition_fp"]))
     assert found == {(run_fp(make()), condition_fp(make()))}
+
+
+@pytest.mark.parametrize(
+    "naming",
+    [
+        lambda path: {"delays": {"registry": path}},
+        lambda path: {"delays": {"ai_benchmark": {"path": path}}},
+        lambda path: {"availability": {"trace": "file", "path": path}},
+    ],
+)
+def test_a_file_counts_with_its_contents(naming: Any, tmp_path: Path) -> None:
+    file = tmp_path / "devices.json"
+    what = make(**naming(str(file)))
+    prints = []
+    for text in (None, "[1, 2]", "[1, 3]", "[1, 2]"):
+        if text is not None:
+            file.write_text(text)
+            os.utime(file, ns=(len(prints), len(prints)))  # a clock may be too coarse to tell two writes apart
+        prints.append((run_fp(what), condition_fp(what)))
+    absent, first, second, again = prints
+    assert first == again
+    assert len({absent[0], first[0], second[0]}) == len({absent[1], first[1], second[1]}) == 3

@@ -40,7 +40,9 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "population": {"joins": {"t5": 2.0}, "leaves": {"t2": 3.0}},
     },
     "weighed": {
-        "loop": "async", "goal": 2, "concurrency": 4, "perturb": {"type": "split", "shares": 2, "of": {"type": "best_of", "probes": 4, "coin": True}},
+        "loop": "async", "goal": 2, "concurrency": 4,
+        "perturb": {"type": "split", "shares": 2, "of": {"type": "best_of", "probes": 4, "coin": True}},
+
         "rate": {"type": "grad_aware", "base": "felix", "floor": 0.5, "var_ref": 0.1}, "staleness_unit": "cycle",
         "commit": [
             {"type": "variance", "threshold": 0.01}, {"type": "plateau", "patience": 1}, {"type": "n_eff", "n": 9},
