@@ -16,6 +16,7 @@ shares as disagreement: thresholds of other perturbations don't carry over.
 The share is the seed's residue modulo S (`dealt`), so whoever knows the seed knows the share.
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -57,7 +58,8 @@ class Split(Policy):
         share = self.share(seed, layout)
         places = [part for _, part, _ in layout.slices()][share]
         where = slice(places[0].start, places[-1].stop)
-        inner = self.of.draw(seed, Layout(layout.names[share], layout.shapes[share]), None if towards is None else towards[where])
+        alone = replace(layout, names=layout.names[share], shapes=layout.shapes[share])
+        inner = self.of.draw(seed, alone, None if towards is None else towards[where])
         probes = np.zeros((len(inner), layout.size))
         probes[:, where] = inner
         return probes
