@@ -9,11 +9,12 @@ a file, divided by `time_scale`, and repeats at its end:
 - `file` reads phones or FedScale's intervals (`flame.config.registry` has the formats). A client's record
   repeats at its own end: what a phone did after its last event isn't known.
 
-`traces` gives them whole. Who may look at them is another matter: the inbox and the trainer itself, a selector
-as far as its awareness goes.
+`traces` makes each when it is asked for, once: a generated one takes a millisecond or more, and of 10^5 trainers most
+are never chosen. Files are read at once, so that what is wrong with one is said before a run. Who may look is another
+matter: the inbox and the trainer itself, a selector as far as its awareness goes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flame.config.condition import Availability, Condition
@@ -39,15 +40,37 @@ Events = Iterable[tuple[float, State]]
 """Seconds, and the state that begins there."""
 
 
-def traces(condition: Condition) -> dict[str, Trace]:
+class Generated(Mapping[str, Trace]):
+    """Traces by node, in the order given; `make` makes one, when it is first asked for."""
+
+    def __init__(self, nodes: Iterable[str], make: Callable[[str], Trace]) -> None:
+        self._made: dict[str, Trace | None] = dict.fromkeys(nodes)
+        self._make = make
+
+    def __getitem__(self, node: str) -> Trace:
+        found = self._made[node]
+        if found is None:
+            found = self._made[node] = self._make(node)
+        return found
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+def traces(condition: Condition) -> Mapping[str, Trace]:
     """The trace of each trainer, by node, in the order of their names. Raises ConfigError for a file that won't do."""
     given, nodes = condition.availability, condition.nodes
     if given.trace == "syn_0":
         return dict.fromkeys(nodes, ALWAYS)
     if given.path is not None:
-        held = clients(given.path, nodes, given.reuse)
-        return {node: _recorded(client, given) for node, client in zip(nodes, held, strict=True)}
-    return {node: _scaled(_generated(given.trace, node), HORIZON, given.time_scale) for node in nodes}
+        return dict(zip(nodes, _all_recorded(clients(given.path, nodes, given.reuse), given), strict=True))
+    return Generated(nodes, lambda node: _scaled(_generated(given.trace, node), HORIZON, given.time_scale))
 
 
 def _scaled(events: Events, end: float, scale: float) -> Trace:
@@ -72,6 +95,15 @@ def _grid(share: float, node: str) -> Events:
 
 
 # ---- recorded
+
+
+def _all_recorded(held: Sequence[Mapping[str, Any]], given: Availability) -> Iterator[Trace]:
+    """The traces of clients; of one that several trainers share, one trace."""
+    made: dict[int, Trace] = {}
+    for client in held:
+        if id(client) not in made:
+            made[id(client)] = _recorded(client, given)
+        yield made[id(client)]
 
 
 def _recorded(client: Mapping[str, Any], given: Availability) -> Trace:

@@ -174,6 +174,28 @@ class Availability(Frozen):
         return None if self.abandon_s is None else seconds(self.abandon_s / self.time_scale)
 
 
+class Wan(Frozen):
+    """Modelled legs between the aggregator and each trainer; the default is none.
+
+    One way takes `seconds`, and its payload's bytes at `down_mbit` or `up_mbit` (Mbit/s; None: bytes take no time).
+    """
+
+    seconds: NonNegativeFloat = 0.0
+    down_mbit: PositiveFloat | None = None
+    up_mbit: PositiveFloat | None = None
+
+    def down(self, size: int) -> int:
+        """ns until a payload of `size` bytes has come to a trainer."""
+        return self._leg(size, self.down_mbit)
+
+    def up(self, size: int) -> int:
+        """ns until one has come back."""
+        return self._leg(size, self.up_mbit)
+
+    def _leg(self, size: int, mbit: float | None) -> int:
+        return seconds(self.seconds) + (0 if mbit is None else round(size * 8_000 / mbit))
+
+
 class Evaluation(Frozen):
     """rows: size of the fixed subset (None: all). every: commits between evaluations, 0 for never. seconds: charged time.
 
@@ -255,6 +277,7 @@ class Condition(Frozen):
     concurrency: PositiveInt = 10
     sizes: DynamicSizes = Static()
     delays: Delays = Delays(values=(1.0,))
+    wan: Wan = Wan()
     population: Population = Population()
     availability: Availability = Availability()
     awareness: Literal["none", "oracular", "notified"] = "none"
@@ -338,6 +361,10 @@ class Condition(Frozen):
         """The trainers' names, zero-padded, so that the order of names is the order of numbers."""
         width = len(str(self.trainers - 1))
         return tuple(f"t{number:0{width}}" for number in range(self.trainers))
+
+    def probes(self, size: int) -> int:
+        """P, the directions that one upload has measured of p = `size`; a true gradient knows all of them."""
+        return size if self.estimator.type == "backprop" else self.perturb.probes
 
     @property
     def start(self) -> Sizes:

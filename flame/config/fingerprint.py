@@ -2,9 +2,14 @@
 
 `run_fp` covers the whole condition: a real and a sim run with the same one are a pair.
 `condition_fp` covers the axes that compared baselines must share.
+
+Files of devices (delays, scores, traces) count with their contents: two of them under one path are two conditions.
+A file that isn't there counts by its path alone; no run gets far without it.
 """
 
-from hashlib import blake2b
+from functools import lru_cache
+from hashlib import blake2b, file_digest
+from pathlib import Path
 
 import orjson
 
@@ -12,7 +17,7 @@ from flame.config.condition import Condition
 
 SHARED = (
     "task", "toy", "surrogate", "data", "model", "partition", "trainable", "tokens", "batch_size", "max_bins",
-    "trainers", "goal", "delays", "population", "availability", "commit_order", "pacing", "eval",
+    "trainers", "goal", "delays", "wan", "population", "availability", "commit_order", "pacing", "eval",
     "stop",
 )  # fmt: skip
 """The axes of `condition_fp`: not baseline, seed, policies or bounds of waiting."""
@@ -21,12 +26,33 @@ SHARED = (
 def run_fp(condition: Condition) -> str:
     """Twelve hex digits over the whole condition but the bounds of waiting, which can't change a decision."""
     plain = condition.model_dump(mode="json", exclude={"limits"})
-    return _digest(plain | {"max_rejects": condition.max_rejects(condition.concurrency)})
+    return _digest(plain | {"max_rejects": condition.max_rejects(condition.concurrency)} | _files(condition))
 
 
 def condition_fp(condition: Condition) -> str:
     """Twelve hex digits over the axes that compared baselines share."""
-    return _digest(condition.model_dump(mode="json", include=set(SHARED)))
+    return _digest(condition.model_dump(mode="json", include=set(SHARED)) | _files(condition))
+
+
+def _files(condition: Condition) -> dict[str, dict[str, str]]:
+    """Fields that name a file, with the digest of what it holds; nothing where none is named."""
+    delays = condition.delays
+    scores = delays.ai_benchmark.path if delays.ai_benchmark is not None else None
+    named = {"delays.registry": delays.registry, "delays.ai_benchmark.path": scores, "availability.path": condition.availability.path}
+    found = {field: contents(Path(path)) for field, path in named.items() if path is not None and Path(path).is_file()}
+    return {"files": found} if found else {}
+
+
+def contents(path: Path) -> str:
+    """Hex sha256 of a file; it is read again when it has changed."""
+    now = path.stat()
+    return _contents(path, now.st_mtime_ns, now.st_size)
+
+
+@lru_cache(maxsize=64)
+def _contents(path: Path, changed_ns: int, size: int) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _digest(plain: object) -> str:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from flame.policies.perturb import BestOf, Guided
+from flame.policies.perturb import BestOf, Guided, Split
 from flame.policies.server_opt import stateless
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _check_seeds(condition: "Condition") -> None:
         )
     if condition.task == "surrogate":
         raise ValueError("`payload.up: seeds` needs probes of `perturb`, and `task: surrogate` has its own; use `payload.up: dense`")
-    perturb = condition.perturb
+    perturb = condition.perturb.of if isinstance(condition.perturb, Split) else condition.perturb
     probes = perturb.probes if isinstance(perturb, BestOf) else perturb.candidates if isinstance(perturb, Guided) else 1
     if probes > MOST_PROBES:
         raise ValueError(

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from flame.config.condition import Frozen
 from flame.config.errors import nearest
@@ -24,6 +24,7 @@ def _known_broker(broker: str) -> str:
 class World(Frozen):
     """One of the two worlds and its machinery.
 
+    device: where torch computes, `cpu`, `cuda:N`, or `auto`; a GPU is for the fidelity tier alone (`flame.learn.device`).
     broker: `embedded` (in the launcher's process tree), `mosquitto` (a private one), or HOST:PORT of a running one.
     workers: processes that host the trainers (real). pool: compute processes (sim), 0 computes inline.
     wire: `roundtrip` encodes and decodes every message in sim too. level: how much telemetry.
@@ -31,6 +32,7 @@ class World(Frozen):
     """
 
     kind: Literal["sim", "real"] = "sim"
+    device: Annotated[str, Field(pattern=r"^(cpu|auto|cuda(:\d{1,3})?)$")] = "cpu"
     broker: Annotated[str, AfterValidator(_known_broker)] = "embedded"
     workers: PositiveInt = 2
     pool: NonNegativeInt = 0

@@ -26,6 +26,11 @@ class Payload:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     base: int | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensors' data; what the codec puts around them is no part of it."""
+        return sum(tensor.nbytes for tensor in self.tensors.values())
+
 
 @dataclass(slots=True)
 class Assign:

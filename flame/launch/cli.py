@@ -84,6 +84,7 @@ def run(
     workers: Annotated[int, _how(metavar="W", help="Real: processes that host the trainers.")] = 2,
     pool: Annotated[int, _how(metavar="P", help="Sim: compute processes, 0 for inline.")] = 0,
     wire: Annotated[Literal["reference", "roundtrip"], _how(help="Sim: whether messages are encoded and decoded.")] = "reference",
+    device: Annotated[str, _how(metavar="NAME", help="Where torch computes: cpu, cuda:N (fidelity tier), auto.")] = "cpu",
     prefix_cache: Annotated[bool, _how(help="Keep activations below the first trainable parameter.", show_default=False)] = True,
     level: Annotated[Literal["full", "commits", "summary"], _how(help="How much telemetry.")] = "full",
     blobs: Annotated[Literal["all", "none"], _how(help="Whether journals keep tensors, which replay needs.")] = "all",
@@ -102,7 +103,7 @@ def run(
         "max_runtime": max_runtime, "var_threshold": var_threshold, "max_iter_per_data_id": max_iter_per_data_id,
     }  # fmt: skip
     carrying = {
-        "broker": broker, "workers": workers, "pool": pool, "wire": wire,
+        "broker": broker, "workers": workers, "pool": pool, "wire": wire, "device": device,
         "prefix_cache": prefix_cache, "level": level, "blobs": blobs,
     }  # fmt: skip
     with refusals():

@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from flame.config.availability import traces
 from flame.config.condition import Condition
+from flame.config.errors import ConfigError
 from flame.config.world import World
 from flame.launch.clean import Trace
 from flame.launch.fits import fit
 from flame.launch.measure import Machine, Measured
 from flame.launch.plan import Plan
+from flame.launch.starving import LOOKED_AT, at_once, ever_there, not_barred
 
 PROBE_S = 3.0
 
@@ -38,9 +41,9 @@ def unwise(what: str, remedy: str) -> Issue:
     return Issue(what, remedy, False)
 
 
-def issues(plan: Plan, measured: Mapping[str, Measured], machine: Machine, traces: Sequence[Trace]) -> list[Issue]:
+def issues(plan: Plan, measured: Mapping[str, Measured], machine: Machine, alive: Sequence[Trace]) -> list[Issue]:
     """Everything that stands in the way, what can't work first."""
-    found = [*_strays(traces), *_shared(plan)]
+    found = [*_strays(alive), *_shared(plan)]
     for name, resolved in plan.baselines.items():
         found += _baseline(resolved.condition, measured[name], plan, machine)
     if plan.real is not None:
@@ -49,8 +52,8 @@ def issues(plan: Plan, measured: Mapping[str, Measured], machine: Machine, trace
     return sorted(found, key=lambda issue: not issue.blocking)
 
 
-def _strays(traces: Sequence[Trace]) -> Iterator[Issue]:
-    for each in traces:
+def _strays(alive: Sequence[Trace]) -> Iterator[Issue]:
+    for each in alive:
         if each.stray:
             yield cannot(f"{each.run.name} left processes behind: {', '.join(map(str, each.others))}", "add `--clean`, which ends them")
 
@@ -68,6 +71,7 @@ def _baseline(condition: Condition, measured: Measured, plan: Plan, machine: Mac
     if measured.fault is not None:
         yield cannot(f"{condition.baseline}: {measured.fault.what}", measured.fault.hint)
     yield from _policies(condition)
+    yield from _starving(condition)
     if plan.real is not None and condition.tier == "exact" and measured.fault is None:
         yield from _fits(condition, measured, plan.real, machine)
 
@@ -95,6 +99,35 @@ def _sizes(condition: Condition) -> Iterator[Issue]:
         yield unwise(
             f"{name}: `sizes` {condition.sizes.type} under `agg_goal`: each bin takes one cycle, so K only falls",
             "give a `commit` rule that looks at the uploads, or `sizes: static`",
+        )
+
+
+def _starving(condition: Condition) -> Iterator[Issue]:
+    goal, name = condition.goal, condition.baseline
+    left = not_barred(condition.select, condition.trainers)
+    if left < goal:
+        yield unwise(
+            f"{name}: `goal` K = {goal}, and `select.blacklist_share` leaves {left} trainers to choose from when the blacklist is full",
+            f"lower it to {1 - goal / condition.trainers:.3g}, or give `select.blacklist: null`",
+        )
+    if condition.availability.trace == "syn_0" or condition.trainers > LOOKED_AT:
+        return
+    try:
+        given = traces(condition)
+    except ConfigError as error:
+        yield cannot(f"{name}: {error.what}", error.hint)
+        return
+    ever = ever_there(given, goal)
+    if ever < goal:
+        yield cannot(
+            f"{name}: `goal` K = {goal}, and under `availability.trace: {condition.availability.trace}` {ever} trainers are ever there",
+            f"lower `goal` to {max(ever, 1)}, or give more `trainers` or another trace",
+        )
+    elif condition.loop == "sync" and (most := at_once(given, goal)) < goal:
+        yield unwise(
+            f"{name}: `goal` K = {goal}, and under `availability.trace: {condition.availability.trace}` at most {most} trainers are there "
+            "at once: a synchronous cycle waits for one after another",
+            f"lower `goal` to {max(most, 1)}, give more `trainers`, or use `loop: async`",
         )
 
 

@@ -18,7 +18,6 @@ from flame.config.condition import Condition
 from flame.config.errors import ConfigError
 from flame.core.tasks import Evaluate, Gradient, Task
 from flame.learn.learner import Learner, build
-from flame.policies.perturb import Guided
 
 REPEATS = 5
 LONG_S = 2.0
@@ -40,6 +39,7 @@ class Measured:
     bins: int = 0
     gradient_s: float = 0.0
     evaluate_s: float | None = None
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Machine:
     needed: int
 
 
-def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool) -> Measured:
+def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, device: str = "cpu") -> Measured:
     """Build the learner of `condition` and run one task of each kind on it."""
     try:
-        learner = build(condition, prefix_cache=prefix_cache)
+        learner = build(condition, prefix_cache=prefix_cache, device=device)
     except ConfigError as error:
         return Measured(error)
     except ArithmeticError as error:
@@ -64,13 +64,13 @@ def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool) -> M
     gradient, evaluate = _tasks(condition, learner)
     took = _seconds(learner, gradient)
     judged = _seconds(learner, evaluate) if evaluations and condition.eval.every else None
-    return Measured(None, learner.notes, facts.data, facts.model, facts.layout.size, facts.bins, took, judged)
+    return Measured(None, learner.notes, facts.data, facts.model, facts.layout.size, facts.bins, took, judged, facts.device)
 
 
 def _tasks(condition: Condition, learner: Learner) -> tuple[Task, Task]:
     """The dearest of each kind: a gradient with a direction, where the policy may use one."""
     facts, node = learner.facts, condition.nodes[-1]
-    direction = facts.init if isinstance(condition.perturb, Guided) else None
+    direction = facts.init if condition.perturb.wants_direction(1, 1) else None
     return Gradient(node, 1, min(1, facts.bins - 1), 1, facts.init, direction), Evaluate(1, facts.init)
 
 

@@ -55,7 +55,7 @@ def examine(plan: Plan, *, sweep: bool = False) -> Findings:
     """Look at everything that a run of `plan` needs. sweep: end strays of earlier runs first (`--clean`)."""
     cache = all(world.prefix_cache for world in plan.worlds)
     measured = {
-        name: measure(resolved.condition, prefix_cache=cache, evaluations=plan.real is not None)
+        name: measure(resolved.condition, prefix_cache=cache, evaluations=plan.real is not None, device=plan.worlds[0].device)
         for name, resolved in plan.baselines.items()
     }
     here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker)
@@ -232,8 +232,9 @@ def machine_rows(plan: Plan, found: Findings) -> list[tuple[str, str]]:
     """Worlds, cores, memory, digests, measured compute, and what was asked for and can't run."""
     here = found.machine
     rows = [("world", _world(world)) for world in plan.worlds]
+    devices = ", ".join(sorted({each.device for each in found.measured.values()}))
     rows += [
-        ("cores", f"{here.cores}; torch with one thread per process; device cpu, no GPU is used"),
+        ("cores", f"{here.cores}; torch with one thread per process; device {devices}"),
         ("memory", f"about {here.needed >> 20} MiB needed at most, {here.available >> 20} MiB free"),
         ("runs", str(plan.runs)),
         *(("busy", f"{each.run.name} is still going (pid {each.launcher}), and takes compute from this one") for each in found.going),
@@ -261,6 +262,7 @@ def _compute_rows(name: str, condition: Condition, measured: Measured, plan: Pla
         ("data", f"{condition.data or condition.task}, digest {measured.data[:16]}, {measured.bins} bins a lap"),
         ("model", f"{measured.parameters} trainable parameters, frozen part {measured.model[:16]}"),
         (name, f"{took}; {spread}{_fitting(condition, measured, plan, here)}"),
+        ("step", f"{name}: by {condition.server_opt.type} a steady G moves theta by {condition.server_opt.gain}"),
     ]
     return rows + [("off", note) for note in (*measured.notes, *_idle(plan, condition, here))]
 

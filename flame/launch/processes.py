@@ -61,7 +61,7 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
     """The aggregator's process."""
     with _Child(spec, AGGREGATOR, pipe) as child:
         condition = spec.condition
-        learner = build(condition, prefix_cache=spec.world.prefix_cache)
+        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
         facts = learner.facts
         books = open_books(spec.run, AGGREGATOR, "1", condition, spec.world, facts, [AGGREGATOR])
         aggregator = Aggregator(condition, facts.init, facts.bins, spec.world.level, facts.layout)
@@ -87,7 +87,7 @@ def worker_main(spec: Spec, name: str, respawn: int, nodes: list[str], pipe: Con
     """A worker's process: it hosts the trainers `nodes`."""
     with _Child(spec, name, pipe) as child:
         condition, incarnation = spec.condition, incarnation_of(name, respawn)
-        learner = build(condition, prefix_cache=spec.world.prefix_cache)
+        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
         facts = learner.facts
         books = open_books(spec.run, name, str(respawn), condition, spec.world, facts, nodes)
         devices = profiles(condition)

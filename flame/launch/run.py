@@ -75,7 +75,7 @@ def run(
     """
     world = World.model_validate({"kind": world}) if isinstance(world, str) else world
     ui = ui or Quiet()
-    learner = build(condition, prefix_cache=world.prefix_cache)
+    learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
     path = make_directory(Path(runs), run_set, condition, world)
     ui.started(path.name, world.kind)
@@ -138,7 +138,9 @@ def _simulated(books: Books, condition: Condition, world: World, learner: Learne
 
 
 def _executor(condition: Condition, world: World, learner: Learner) -> Executor:
-    return Pool(partial(build, condition, prefix_cache=world.prefix_cache), world.pool) if world.pool else Inline(learner)
+    return (
+        Pool(partial(build, condition, prefix_cache=world.prefix_cache, device=world.device), world.pool) if world.pool else Inline(learner)
+    )
 
 
 class _Watcher:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from flame.config.condition import Condition
+from flame.config.errors import ConfigError
 from flame.core.tasks import Result, Task
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout
+from flame.policies.perturb import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Facts:
     """What must be known, and agree in every process, before a run starts.
 
     init: theta (p,) of model version 0. bins: bins per lap, min over clients of floor(n_c / batch).
-    data: digest of the data set and its partition. model: digest of the frozen weights.
+    data: digest of the data set and its partition. model: digest of the frozen weights. device: where torch computes.
     """
 
     layout: Layout
@@ -26,6 +28,7 @@ class Facts:
     bins: int
     data: str
     model: str
+    device: str = "cpu"
 
 
 class Learner(Protocol):
@@ -54,8 +57,14 @@ class Learner(Protocol):
         ...
 
 
-def build(condition: Condition, *, prefix_cache: bool = True) -> Learner:
-    """The learner of `condition`. Raises ConfigError when its data or model is missing."""
+def build(condition: Condition, *, prefix_cache: bool = True, device: str = "cpu") -> Learner:
+    """The learner of `condition`. Raises ConfigError when its data, model or device is missing, or too small for what is asked."""
+    return _checked(condition, _build(condition, prefix_cache, device))
+
+
+def _build(condition: Condition, prefix_cache: bool, device: str) -> Learner:
+    if condition.task != "text" and device.startswith("cuda"):
+        raise ConfigError(f"`device: {device}` says nothing to `task: {condition.task}`, which needs no torch", "give `device: cpu`")
     if condition.task == "toy":
         from flame.learn.toy import ToyLearner
 
@@ -64,6 +73,18 @@ def build(condition: Condition, *, prefix_cache: bool = True) -> Learner:
         from flame.learn.surrogate import SurrogateLearner
 
         return SurrogateLearner(condition)
+    from flame.learn.device import chosen
     from flame.learn.text import TextLearner
 
-    return TextLearner(condition, prefix_cache=prefix_cache)
+    return TextLearner(condition, prefix_cache=prefix_cache, device=chosen(device, condition.commit_order))
+
+
+def _checked(condition: Condition, learner: Learner) -> Learner:
+    """The learner, where the condition fits its tensors."""
+    perturb, tensors = condition.perturb, len(learner.facts.layout.names)
+    if isinstance(perturb, Split) and perturb.shares > tensors:
+        raise ConfigError(
+            f"`perturb.shares` is {perturb.shares}, and there are {tensors} trainable tensors to share",
+            f"give at most {tensors}, or train more of the model (`trainable`)",
+        )
+    return learner

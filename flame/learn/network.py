@@ -15,9 +15,10 @@ What lies below the first trainable parameter is frozen, so the network is cut t
 Which parameters train, and what is put into the encoder for it: `flame.learn.parts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -29,12 +30,15 @@ from torch.nn.functional import cross_entropy
 
 from flame.config.condition import Trainable
 from flame.learn.checkpointed import recomputing
+from flame.learn.device import Device
 from flame.learn.params import Layout, Vector
 from flame.learn.parts import STACKS, Adapted, first_layer, fitted, grafted, initial, replaced, trainable_names
 from flame.learn.pretrained import Pretrained
 from flame.learn.tangents import forward_mode
 
 Way = Literal["either", "forward", "recomputing"]
+
+NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 INSIDE = ("bert", "roberta", "xlm-roberta")
 """Architectures that can be cut inside a layer, below its adapter."""
@@ -73,9 +77,9 @@ class Classifier(nn.Module):
 class Network:
     """A pretrained encoder and a head of `classes`, cut below the first trainable parameter. seed: of what starts random."""
 
-    def __init__(self, pretrained: Pretrained, trainable: Trainable, classes: int, seed: int = 0) -> None:
+    def __init__(self, pretrained: Pretrained, trainable: Trainable, classes: int, seed: int = 0, device: Device = Device()) -> None:  # noqa: B008
         """Raises ConfigError when `trainable` doesn't fit the model."""
-        self._pretrained = pretrained
+        self._pretrained, self.device = pretrained, device
         self._whole: nn.Module | None = None
         head = nn.Linear(pretrained.hidden, classes).requires_grad_(False)
         nn.init.zeros_(head.weight)
@@ -86,9 +90,9 @@ class Network:
         top = None if trainable.part == "head" else fitted(self._layers(self.cut, None), pretrained, trainable)
         if top is not None and self._inside:
             top = grafted(top, self._layer(self.cut), AboveFeedForward)
-        self._top = Classifier(top, head, from_ids=self.cut is None).eval()
+        self._top = device.hold(Classifier(top, head, from_ids=self.cut is None).eval())
         chosen = trainable_names(self._top, pretrained, trainable)
-        held = dict(self._top.named_parameters())
+        held = {name: device.get(values) for name, values in self._top.named_parameters()}
         self.layout = Layout(chosen, tuple(tuple(held[name].shape) for name in chosen))
         self.init: NDArray[np.float32] = initial(held, self.layout, seed)
 
@@ -97,19 +101,22 @@ class Network:
         if self.stage == "tokens":
             return ids
         with torch.no_grad():
-            x = self._lower()(input_ids=torch.tensor(ids, dtype=torch.int64), attention_mask=torch.tensor(mask)).last_hidden_state
-            return (pool(x, torch.tensor(mask)) if self.stage == "pooled" else x).numpy()
+            attended = self.device.put(mask)
+            x = self._lower()(input_ids=self.device.put(ids, torch.int64), attention_mask=attended).last_hidden_state
+            return self.device.get(pool(x, attended) if self.stage == "pooled" else x)
 
-    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, way: Way = "either") -> Tensor:
+    def logits(self, theta: Tensor, x: Tensor, mask: Tensor, way: Way = "either", still: Mapping[str, Tensor] = NOTHING) -> Tensor:
         """Logits (b, classes), differentiable in theta (p,). way: how they are going to be differentiated; no bit depends on it.
 
-        `forward`: with tangents, cheaply; `recomputing`: backwards, computing the layers' activations again.
+        `forward`: with tangents, cheaply; `recomputing`: backwards, computing the layers' activations again. still: tensors
+        that theta leaves out, by name, with their values.
         """
         top = self._forward if way == "forward" else self._recomputing if way == "recomputing" else self._top
         # One cut: the gradient of a slice of theta is as long as theta, and there is one for each tensor.
-        parts = torch.split(theta, [part.stop - part.start for _, part, _ in self.layout.slices()])
-        values = {name: part.view(shape) for (name, _, shape), part in zip(self.layout.slices(), parts, strict=True)}
-        return functional_call(top, values, (x, mask))  # type: ignore[no-any-return]
+        moving = [(name, part.stop - part.start, shape) for name, part, shape in self.layout.slices() if name not in still]
+        parts = torch.split(theta, [size for _, size, _ in moving])
+        values = {name: part.view(shape) for (name, _, shape), part in zip(moving, parts, strict=True)}
+        return functional_call(top, values | dict(still), (x, mask))  # type: ignore[no-any-return]
 
     @cached_property
     def _forward(self) -> nn.Module:
@@ -121,7 +128,7 @@ class Network:
 
     def _whole_encoder(self) -> nn.Module:
         if self._whole is None:
-            self._whole = self._pretrained.encoder()
+            self._whole = self.device.hold(self._pretrained.encoder())
         return self._whole
 
     def _lower(self) -> nn.Module:
@@ -199,44 +206,57 @@ class Batch:
     def losses(self, theta: Vector) -> NDArray[np.float32]:
         """(b,) at theta."""
         with torch.no_grad():
-            return self._losses(torch.tensor(theta)).numpy()
+            return self._here(self._losses(self._there(theta)))
 
     def jvp(self, theta: Vector, probes: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Losses (b,) at theta and slopes (P, b), one pass with the tangents of all probes. Raises ArithmeticError where one is missing."""
-        at, along = torch.tensor(theta), torch.tensor(probes, dtype=torch.float32)
+        """Losses (b,) at theta and slopes (P, b), one pass with the tangents of all probes. Raises ArithmeticError where one is missing.
+
+        Tensors that no probe moves get no tangent, and cost none.
+        """
+        still = {
+            name: self._there(theta[part]).view(shape) for name, part, shape in self.network.layout.slices() if not probes[:, part].any()
+        }
+        moves = np.concatenate([np.full(part.stop - part.start, name not in still) for name, part, _ in self.network.layout.slices()])
+        at, along = self._there(theta[moves]), self.network.device.put(probes[:, moves], torch.float32)
         with torch.no_grad():
             if len(along) == 1:
-                losses, slope = self._slope(at, along[0])
-                return losses.numpy(), slope[None].numpy()
-            losses, slopes = vmap(lambda v: self._slope(at, v), out_dims=(None, 0))(along)  # type: ignore[arg-type]
-            return losses.numpy(), slopes.numpy()
+                losses, slope = self._slope(at, along[0], still)
+                return self._here(losses), self._here(slope[None])
+            losses, slopes = vmap(lambda v: self._slope(at, v, still), out_dims=(None, 0))(along)  # type: ignore[arg-type]
+            return self._here(losses), self._here(slopes)
 
     def gradient(self, theta: Vector) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Losses (b,) at theta and the gradient (p,) of their mean."""
         if self.recompute:
-            return self._gradient_recomputing(torch.tensor(theta, requires_grad=True))
+            return self._gradient_recomputing(self._there(theta).requires_grad_())
 
         def mean_and_losses(at: Tensor) -> tuple[Tensor, Tensor]:
             losses = self._losses(at)
             return losses.mean(), losses
 
-        gradient, (_, losses) = grad_and_value(mean_and_losses, has_aux=True)(torch.tensor(theta))
-        return losses.detach().numpy(), gradient.numpy()
+        gradient, (_, losses) = grad_and_value(mean_and_losses, has_aux=True)(self._there(theta))
+        return self._here(losses), self._here(gradient)
 
     def _gradient_recomputing(self, at: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The same without torch.func, which doesn't let activations be dropped."""
         losses = cross_entropy(self.network.logits(at, self.x, self.mask, "recomputing"), self.y, reduction="none")
         (gradient,) = torch.autograd.grad(losses.mean(), at)
-        return losses.detach().numpy(), gradient.numpy()
+        return self._here(losses), self._here(gradient)
 
-    def _slope(self, at: Tensor, along: Tensor) -> Sequence[Tensor]:
+    def _there(self, theta: Vector) -> Tensor:
+        return self.network.device.put(theta)
+
+    def _here(self, values: Tensor) -> NDArray[np.float32]:
+        return self.network.device.get(values)
+
+    def _slope(self, at: Tensor, along: Tensor, still: Mapping[str, Tensor]) -> Sequence[Tensor]:
         try:
-            return jvp(lambda theta: self._losses(theta, "forward"), (at,), (along,))
+            return jvp(lambda theta: self._losses(theta, "forward", still), (at,), (along,))
         except NotImplementedError as error:
             raise ArithmeticError(
                 f"the model has no forward-mode derivative: {error}\nhint: load it with attn_implementation `eager`, "
                 "or use `estimator: central_difference`"
             ) from error
 
-    def _losses(self, theta: Tensor, way: Way = "either") -> Tensor:
-        return cross_entropy(self.network.logits(theta, self.x, self.mask, way), self.y, reduction="none")
+    def _losses(self, theta: Tensor, way: Way = "either", still: Mapping[str, Tensor] = NOTHING) -> Tensor:
+        return cross_entropy(self.network.logits(theta, self.x, self.mask, way, still), self.y, reduction="none")

@@ -14,7 +14,7 @@ uniform within 1/sqrt(its inputs), from a derived seed. The encoder's own parame
 and never changed: a module is put in by shallow copies of what leads to it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from math import sqrt
 
@@ -127,13 +127,13 @@ def trainable_names(top: nn.Module, pretrained: Pretrained, trainable: Trainable
     return (*chosen, *head)
 
 
-def initial(held: dict[str, nn.Parameter], layout: Layout, seed: int) -> NDArray[np.float32]:
+def initial(held: Mapping[str, NDArray[np.float32]], layout: Layout, seed: int) -> NDArray[np.float32]:
     """theta (p,) of model version 0: what is held, but for the modules put in: `up` zero, `down` drawn."""
     theta = np.empty(layout.size, np.float32)
     for name, part, shape in layout.slices():
         *_, module, kind = ("", *name.split("."))
         if module not in INNER:
-            theta[part] = held[name].detach().numpy().ravel()
+            theta[part] = held[name].ravel()
         elif (module, kind) == ("down", "weight"):
             draw = np.random.Generator(np.random.Philox(key=derive(seed, "init", name)))
             theta[part] = draw.uniform(-1, 1, part.stop - part.start) / sqrt(shape[1])

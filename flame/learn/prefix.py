@@ -85,8 +85,10 @@ class PrefixCache:
         return self.folder / f"{name}.npy"
 
 
-def machine_key() -> dict[str, str]:
-    """What can move a bit and isn't in the data or the model: torch, and the kernels that this processor gets."""
+def machine_key(device: str = "cpu") -> dict[str, str]:
+    """What can move a bit and isn't in the data or the model: torch, and the kernels that this processor, or this GPU, gets."""
     import torch
 
+    if device != "cpu":
+        return {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(device)}
     return {"torch": torch.__version__, "cpu": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"}

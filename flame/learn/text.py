@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from flame.config.condition import Condition
 from flame.core.tasks import EvalResult, Evaluate, Result, Task
 from flame.learn.data import load
+from flame.learn.device import Device
 from flame.learn.estimators import local_step, self_check
 from flame.learn.learner import Facts
 from flame.learn.network import Batch, Network, one_thread
@@ -36,7 +37,7 @@ ALONE = 48
 class TextLearner:
     """Answers tasks of a text condition."""
 
-    def __init__(self, condition: Condition, prefix_cache: bool = True) -> None:
+    def __init__(self, condition: Condition, prefix_cache: bool = True, device: str = "cpu") -> None:
         """Raises ConfigError for missing data or model, ArithmeticError when the start-up self-check fails."""
         one_thread()
         self._condition = condition
@@ -45,10 +46,10 @@ class TextLearner:
         self._labels, self._classes = np.asarray(columns.labels), len(columns.vocab)
         tokens = condition.tokens
         self._ids, self._mask = columns.token_ids(pretrained.digest[:16], tokens, lambda texts: pretrained.tokenize(texts, tokens))
-        self._network = Network(pretrained, condition.trainable, self._classes, condition.seed)
-        self._facts = Facts(self._network.layout, tensor(self._network.init), self._data.bins, self._data.digest, pretrained.digest)
+        self._network = Network(pretrained, condition.trainable, self._classes, condition.seed, Device(device))
+        self._facts = Facts(self._network.layout, tensor(self._network.init), self._data.bins, self._data.digest, pretrained.digest, device)
         stage = self._network.stage
-        key = {"model": pretrained.digest, "data": columns.digest, "cut": stage, "tokens": str(condition.tokens), **machine_key()}
+        key = {"model": pretrained.digest, "data": columns.digest, "cut": stage, "tokens": str(condition.tokens), **machine_key(device)}
         self._prefix = PrefixCache(columns.folder.parent / "prefix", key, self._below, _why_off(stage, prefix_cache))
         self_check(self.objective(self.bin(condition.nodes[0], 0)), self.init, condition.estimator)
 
@@ -74,7 +75,7 @@ class TextLearner:
         if not missing:
             return
         self._prefix.make_room(len(missing) * self._prefix.get(missing[0]).nbytes)
-        shares = min(os.cpu_count() or 1, 1 + len(missing) // ALONE)
+        shares = min(os.cpu_count() or 1, 1 + len(missing) // ALONE) if self._facts.device == "cpu" else 1
         others = [_start_share(self._condition, share, shares) for share in range(1, shares)]
         self.fill(0, shares)
         for other in others:
@@ -110,7 +111,7 @@ class TextLearner:
 
     def objective(self, rows: Rows) -> Batch:
         """The losses of a batch, copied into torch's own memory: kernels may round differently at another alignment."""
-        x, mask, y = torch.tensor(np.array(self._prefix.get(rows))), torch.tensor(self._mask[rows]), torch.tensor(self._labels[rows])
+        x, mask, y = (self._network.device.put(values) for values in (self._prefix.get(rows), self._mask[rows], self._labels[rows]))
         return Batch(self._network, x, mask, y, recompute=self._condition.estimator.checkpointed)
 
     def batches(self) -> list[Rows]:
@@ -120,13 +121,14 @@ class TextLearner:
         return bins + (self._eval_batches() if self._condition.eval.every else [])
 
     def _evaluate(self, task: Evaluate) -> EvalResult:
-        theta, losses, predicted = torch.tensor(vector(task.theta)), [], []
+        device = self._network.device
+        theta, losses, predicted = device.put(vector(task.theta)), [], []
         for rows in self._eval_batches():
             batch = self.objective(rows)
             with torch.no_grad():
                 logits = self._network.logits(theta, batch.x, batch.mask)
-                losses.append(torch.nn.functional.cross_entropy(logits, batch.y, reduction="none").numpy())
-                predicted.append(logits.argmax(1).numpy())
+                losses.append(device.get(torch.nn.functional.cross_entropy(logits, batch.y, reduction="none")))
+                predicted.append(device.get(logits.argmax(1)))
         labels = self._labels[self._data.test]
         return scores(np.concatenate(losses), np.concatenate(predicted), labels, self._classes)
 

@@ -33,6 +33,7 @@ from flame.core.time import seconds
 from flame.learn.params import Layout, finite, norm, tensor, vector
 from flame.policies.commit import KEEP, NEff, Variance, first_match
 from flame.policies.rate import RateView, Weight
+from flame.policies.server_opt import StepView
 from flame.policies.sizes import SizesView
 from flame.policies.staleness import refusal
 from flame.roles import accounts
@@ -69,7 +70,7 @@ class Aggregator:
         away = {} if condition.availability.trace == "syn_0" else traces(condition)
         self.roster = Roster(away, Belief(condition.awareness, away))
         self.cycle = Cycle(bins, squares=any(isinstance(rule, NEff) for rule in condition.commit))
-        self._dispatcher = Dispatcher(condition, self.roster, self.inbox, self.cycle, detailed=self._detailed)
+        self._dispatcher = Dispatcher(condition, self.roster, self.inbox, self.cycle, self._intake.most, detailed=self._detailed)
         self.released: list[Key] = []
         self.profiles: dict[str, Profile] = {}
         self._nodes = frozenset(condition.nodes)
@@ -321,7 +322,8 @@ class Aggregator:
         """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
         at, pool, theta = self.cycle.progress, self.cycle.pool, vector(self.theta)
         aggregate = self.cycle.aggregate()
-        moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, at, self._opt_state)
+        view = StepView(at, len(self.cycle.pool), self.condition.probes(theta.size))
+        moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, view, self._opt_state)
         self._diverged = accounts.non_finite(moved, aggregate, cohort, at)
         self.theta = tensor(moved)
         self.direction = self.cycle.commit()

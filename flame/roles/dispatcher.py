@@ -6,6 +6,9 @@ When somebody is wanted and nobody can be chosen, a stamped `wake` row stands at
 somebody will be believed back; a nearer one moves it there. Nobody away: no wake, so a run that can't
 advance is found.
 
+An assign's due is known when it is handed out: D, and the legs of a modelled network, down with what is sent,
+up with an upload of the condition's kind, whose bytes are known before it is made.
+
 Where slots are given up after a while (`availability.abandon_s`), each assign brings a timer row: at its
 release the slot is free, the update stays owed and the node busy.
 """
@@ -27,12 +30,13 @@ Outgoing = Callable[[int | None], Payload]
 
 
 class Dispatcher:
-    """Opens rows. detailed: whether records of the level `full` are made."""
+    """Opens rows. up_bytes: of the longest upload. detailed: whether records of the level `full` are made."""
 
-    def __init__(self, condition: Condition, roster: Roster, inbox: Inbox, cycle: Cycle, *, detailed: bool) -> None:
+    def __init__(self, condition: Condition, roster: Roster, inbox: Inbox, cycle: Cycle, up_bytes: int, *, detailed: bool) -> None:
         self._condition, self._roster, self._inbox, self._cycle = condition, roster, inbox, cycle
         self._detailed = detailed
         self._abandon_ns = condition.availability.abandon_ns
+        self._up_ns = condition.wan.up(up_bytes)
         self._selections = 0
         self._state: Any = None
         self._wake: Key | None = None
@@ -44,9 +48,10 @@ class Dispatcher:
         self._roster.advance(stamp)
         while (want := self._wanted()) > 0 and self._roster.free:
             chosen = self._choose(want, effects)
-            answering = [node for node in chosen if self._answers(node, stamp)]
+            payloads = {node: outgoing(self._roster.members[node].held) for node in chosen}
+            answering = [node for node in chosen if self._answers(node, stamp, payloads[node])]
             for node in answering:
-                self._dispatch(node, now, stamp, outgoing, effects)
+                self._dispatch(node, now, stamp, payloads[node], effects)
             if len(answering) == len(chosen):
                 break
         if self._wanted() > 0 and not self._roster.free:
@@ -72,19 +77,17 @@ class Dispatcher:
             effects.append(Emit(record))
         return chosen
 
-    def _answers(self, node: str, stamp: int) -> bool:
+    def _answers(self, node: str, stamp: int, payload: Payload) -> bool:
         """Whether an assign of `stamp` can ever be answered; a node that can't answer any is retired."""
-        if self._roster.due(node, stamp) is not None:
+        if self._roster.due(node, stamp, self._travel(payload)) is not None:
             return True
         self._roster.retire(node)
         return False
 
-    def _dispatch(self, node: str, now: int, stamp: int, outgoing: Outgoing, effects: list[Effect]) -> None:
-        roster, at = self._roster, self._cycle.progress
-        body = outgoing(roster.members[node].held)
-        row = roster.dispatch(node, stamp, at, body.kind)
+    def _dispatch(self, node: str, now: int, stamp: int, payload: Payload, effects: list[Effect]) -> None:
+        row = self._roster.dispatch(node, stamp, self._cycle.progress, payload.kind, self._travel(payload))
         self._inbox.expect((row.due, UPDATE, node, row.id))
-        effects.append(Send(node, Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, now, body)))
+        effects.append(Send(node, Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, now, payload)))
         if self._cycle.quota is not None:
             self._cycle.quota -= 1
         if self._detailed:
@@ -92,8 +95,12 @@ class Dispatcher:
         if self._abandon_ns is not None:
             self._set_timer((stamp + self._abandon_ns, TIMER, node, row.id), effects)
 
+    def _travel(self, payload: Payload) -> int:
+        """Both legs, ns."""
+        return self._condition.wan.down(payload.nbytes) + self._up_ns
+
     def _emit_dispatch(self, row: Row, effects: list[Effect]) -> None:
-        delay, at = self._roster.members[row.node].duration, self._cycle.progress
+        delay, at = self._roster.members[row.node].duration + row.travel, self._cycle.progress
         effects.append(
             Emit(Dispatch(at, row.id, row.node, row.stamp, row.due, delay, row.payload, row.draw, self._roster.in_flight))
         )  # fmt: skip

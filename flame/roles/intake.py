@@ -15,6 +15,11 @@ class Intake:
         self._seed, self._rule = condition.seed, UP[condition.payload.up]
         self._terms = Terms(condition.perturb, layout, condition.payload.wire_dtype)
 
+    @property
+    def most(self) -> int:
+        """Bytes of the longest upload's tensors."""
+        return self._rule.most(self._terms)
+
     def misfit(self, row: Row, update: Update) -> str | None:
         """What is wrong with an answer to `row`: it must echo the row, and move theta and nothing else; None: nothing."""
         echo = (update.version, update.data_id, update.iteration, update.stamp)
@@ -25,4 +30,4 @@ class Intake:
 
     def delta(self, row: Row, update: Update) -> Tensor:
         """The upload (p,) in theta's dtype."""
-        return self._rule.delta(update.payload, (self._seed, row.node, row.version, row.data_id, row.draw), self._terms)
+        return self._rule.delta(update.payload, (self._seed, row.node, row.version, row.data_id, row.draw, row.id), self._terms)

@@ -35,7 +35,7 @@ from flame.roles.belief import Belief
 
 @dataclass(slots=True)
 class Row:
-    """One assignment. stamp, due in ns; draw: assigns of this (version, bin) that the node had before."""
+    """One assignment. stamp, due, travel in ns; travel: of both legs; draw: assigns of this (version, bin) that the node had before."""
 
     id: int
     node: str
@@ -47,6 +47,7 @@ class Row:
     cycle: int
     draw: int
     payload: str
+    travel: int = 0
     owed: bool = False
 
 
@@ -194,9 +195,9 @@ class Roster:
             self.in_flight -= not row.owed
         return row
 
-    def due(self, node: str, stamp: int) -> int | None:
-        """When an assign of `stamp` counts: stamp + D, or the next available instant after it; None: never."""
-        due = stamp + self.members[node].duration
+    def due(self, node: str, stamp: int, travel: int = 0) -> int | None:
+        """When an assign of `stamp` counts: after D and both legs' `travel`, or at the next available instant after that; None: never."""
+        due = stamp + self.members[node].duration + travel
         trace = self._traces.get(node)
         return due if trace is None else trace.next_available(due)
 
@@ -206,9 +207,9 @@ class Roster:
         self.free.remove(node)
         self._note("retire", node)
 
-    def dispatch(self, node: str, stamp: int, progress: Progress, payload: str) -> Row:
+    def dispatch(self, node: str, stamp: int, progress: Progress, payload: str, travel: int = 0) -> Row:
         """Open a row for a free node. Raises KeyError if the node isn't free, ValueError if it could never answer."""
-        due = self.due(node, stamp)
+        due = self.due(node, stamp, travel)
         if due is None:
             raise ValueError(f"`{node}` can never answer: its trace ends away")
         self.free.remove(node)
@@ -218,7 +219,7 @@ class Roster:
         member.drawn_for = bin_of_version
         row = Row(
             self._next_id, node, stamp, due, progress.model_version, progress.data_id, progress.iteration,
-            progress.cycle, member.draws, payload,
+            progress.cycle, member.draws, payload, travel,
         )  # fmt: skip
         self._next_id += 1
         if payload != "none":

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from flame.config.condition import Condition
 from flame.core.messages import Payload
 from flame.core.progress import Progress
-from flame.core.rng import perturbation
 from flame.core.tensor import Tensor
 from flame.learn.patch import patch
 from flame.policies.payload import DOWN
 from flame.policies.payload.log import Commit, Logged, committed, written
 from flame.policies.payload.seeds import chosen
 from flame.policies.payload.wire import travelling
+from flame.policies.perturb.combined import seed_of
 from flame.roles.cycle import Upload
 
 
@@ -25,7 +25,7 @@ class Shelf:
 
     def __init__(self, condition: Condition, weights: dict[str, Tensor]) -> None:
         self.version = 0
-        self._seed, self._wire = condition.seed, condition.payload.wire_dtype
+        self._seed, self._perturb, self._wire = condition.seed, condition.perturb, condition.payload.wire_dtype
         self._rule, self._logs = DOWN[condition.payload.down], condition.payload.down == "replay"
         self._full: dict[int, Payload] = {}
         self._commits: dict[int, Commit] = {}
@@ -80,5 +80,5 @@ class Shelf:
 
     def _logged(self, upload: Upload) -> Logged:
         row, sent = upload.row, upload.sent
-        seed = perturbation(self._seed, row.node, row.version, row.data_id, row.draw)
-        return Logged(seed, upload.rate, sent.tensors["scalars"], chosen(sent))
+        key = (self._seed, row.node, row.version, row.data_id, row.draw, row.id)
+        return Logged(seed_of(self._perturb, key), upload.rate, sent.tensors["scalars"], chosen(sent))

@@ -4,7 +4,7 @@
          --Weights-> idle                       (a new incarnation gets its weights back)
 
 The update leaves at its due, whatever the computing took: `not_before` on the Compute effect holds the
-result back, so an emulated device needs no sleep here. Only receipt and the two numbers in the assign
+result back, so an emulated device, and the legs of an emulated network, need no sleep here. Only receipt and the two numbers in the assign
 are used; no clock of another host is compared. That an assign which was sent twice runs once is the
 session layer's work, so a second assign while busy is a fault of somebody, and is said so.
 """
@@ -17,10 +17,10 @@ from flame.core.events import ComputeDone, ComputeFailed, Event, Received, Timer
 from flame.core.machine import IllegalEvent
 from flame.core.messages import AGGREGATOR, Assign, End, Update, Weights
 from flame.core.profile import Profile
-from flame.core.rng import perturbation
 from flame.core.tasks import Gradient, GradientResult
 from flame.learn.params import Layout, norm, vector
 from flame.policies.payload import UP
+from flame.policies.perturb.combined import seed_of
 from flame.roles.held import Held, advanced
 from flame.telemetry.records import Level, TaskRecv, TaskSend, TrainerRound
 
@@ -83,7 +83,7 @@ class Trainer:
         held = self._held = self._up_to_date(assign)
         self._assign = assign
         node, config = self.profile.node, self._condition
-        seed = perturbation(config.seed, node, assign.version, assign.data_id, assign.draw)
+        seed = seed_of(config.perturb, (config.seed, node, assign.version, assign.data_id, assign.draw, assign.id))
         task = Gradient(node, assign.version, assign.data_id, seed, held.theta, held.u)
         origin = assign.sent_now if config.pacing == "absolute" else assign.stamp
         compute = Compute(assign.id, task, now + assign.due - origin)

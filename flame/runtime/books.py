@@ -67,7 +67,7 @@ def open_books(run: Path, process: str, incarnation: str, condition: Condition, 
 def _meta(condition: Condition, world: World, facts: Facts, nodes: list[str]) -> RunMeta:
     return RunMeta(
         run_fp(condition), condition_fp(condition), condition.seed, world.kind, condition.tier, condition.commit_order,
-        condition.pacing, facts.init.digest, data_digest(facts), code_digest(), libraries(), "cpu", nodes,
+        condition.pacing, facts.init.digest, data_digest(facts), code_digest(), libraries(), facts.device, nodes,
     )  # fmt: skip
 
 

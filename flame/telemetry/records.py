@@ -99,7 +99,7 @@ class Selection:
 
 @dataclass(slots=True)
 class Dispatch:
-    """One assign, as the ledger has it. delay_ns: modelled D. in_flight: slots held, this one included."""
+    """One assign, as the ledger has it. delay_ns: modelled D and both legs. in_flight: slots held, this one included."""
 
     level: ClassVar[Level] = "full"
     at: Progress
@@ -116,7 +116,7 @@ class Dispatch:
 
 @dataclass(slots=True)
 class Withheld:
-    """An assign whose trainer is away at `done_ns` (dispatch + D): it counts at `due_ns`, the next available instant."""
+    """An assign whose trainer is away at `done_ns` (dispatch + its delay): it counts at `due_ns`, the next available instant."""
 
     level: ClassVar[Level] = "full"
     at: Progress

@@ -21,16 +21,17 @@ Plain = dict[str, Any]
     upstream=["K10"],
 )
 def stamps(pair: Pair, window: Window) -> Finding:
-    """Each update echoes its assign id, and its stamp is its due: assign + D.
+    """Each update echoes its assign id, and its stamp is its due: assign + D and legs.
 
-    What it checks: in each run, due = stamp + D of every dispatch; every released update, every sent one
+    What it checks: in each run, due = stamp + D (and the legs of a modelled WAN) of every dispatch, or the next available
+        instant after it; every released update, every sent one
         and every member of a closed cycle names a dispatched id of the same trainer and has its dispatch
         stamp and its due. In the fidelity tier an update's stamp is its arrival, never before its due.
     Why: the stamp decides order, staleness and budgets; one that is made up anywhere else breaks them all.
     Reads: dispatch, accepted, task_send (where written), agg_round.cohort.
     Statistic: number of stamps that are not what they should be.
     Tolerance: 0.
-    Known limits: availability traces (a due that moves to the next available instant) are not built yet.
+    Known limits: that a leg is as long as its bytes say isn't counted again here.
     """
     return in_each(pair.runs, wrong_stamps, "stamps")
 

@@ -1,7 +1,7 @@
 """Traces of each kind: what they mean, what is refused, and statistics held against the published ones."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.config import Condition, ConfigError
+from flame.config import Condition, ConfigError, availability
 from flame.config.availability import GRID, HORIZON, traces
 from flame.config.condition import Availability
 from flame.core.time import SECOND, in_seconds, seconds
@@ -22,7 +22,7 @@ PHONES = "devices/device_traces_300x6d.json"
 GENERATED = ["syn_10", "syn_20", "syn_50", "phone_2st", "phone_3st_50", "phone_3st_75"]
 
 
-def made(trainers: int = 3, seed: int = 1, **availability: Any) -> dict[str, Trace]:
+def made(trainers: int = 3, seed: int = 1, **availability: Any) -> Mapping[str, Trace]:
     """The traces of a condition."""
     plain = {"stop": {"cycles": 1}, "trainers": trainers, "goal": 1, "concurrency": 1, "seed": seed, "availability": availability}
     return traces(Condition.model_validate(plain))
@@ -237,3 +237,26 @@ def test_a_key_that_a_client_lacks_is_named(store: Callable[[Any], str]) -> None
 
 def test_a_missing_file_is_named() -> None:
     assert "`availability.path`: there is no file `none.json`" in refusal(lambda: made(1, trace="file", path="none.json"))
+
+
+def test_a_trace_is_made_once_and_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+    plain = availability.phone
+    monkeypatch.setattr(availability, "phone", lambda node, *rest: (drawn.append(node), plain(node, *rest))[1])
+    found = made(100_000, trace="phone_2st")
+    assert len(found) == 100_000
+    assert "t99999" in found
+    assert list(found)[:2] == ["t00000", "t00001"]
+    assert drawn == [], "to say who is there takes no trace"
+    assert found["t00007"] is found.get("t00007")
+    assert drawn == ["t00007"]
+    assert found.get("t7") is None
+
+
+def test_trainers_that_share_a_recorded_client_share_its_trace(tmp_path: Path) -> None:
+    file = tmp_path / "two.json"
+    file.write_text('{"1": {"2st": [[400, 0], [500, 2]]}, "2": {"2st": [[0, 2], [600, 0]]}}')
+    found = made(5, trace="file", path=str(file), reuse=True)
+    assert found["t0"] is found["t2"] is found["t4"]
+    assert found["t1"] is found["t3"]
+    assert found["t0"] != found["t1"]

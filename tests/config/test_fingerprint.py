@@ -1,5 +1,6 @@
 """Fingerprints: equal exactly for runs that compute the same, whatever carries them out."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ OTHERS: dict[str, list[Any]] = {
     "delays": [{"values": [2]}, {"values": [1, 1]}, {"values": [1], "factor": 2}, {"lognormal": {}}, {"lognormal": {"sd": 1}},
                {"registry": "a.json"}, {"registry": "b.json"}, {"registry": "a.json", "reuse": True}, {"ai_benchmark": {"path": "a.json"}},
                {"ai_benchmark": {"path": "a.json", "reference_s": 5}}],
+    "wan": [{"seconds": 0.1}, {"down_mbit": 10}, {"up_mbit": 10}],
     "population": [{"joins": {"t1": 3}}, {"leaves": {"t1": 3}}],
     "availability": [{"trace": "syn_10"}, {"trace": "phone_2st"}, {"time_scale": 2}, {"abandon_s": 90},
                      {"trace": "file", "path": "a.json"}, {"trace": "file", "path": "a.json", "key": "3st_50"}],
@@ -62,6 +64,8 @@ OTHERS: dict[str, list[Any]] = {
         {"type": "best_of", "coin": True},
         {"type": "guided", "candidates": 3},
         {"type": "single", "distribution": "sphere"},
+        {"type": "split", "shares": 2},
+        {"type": "split", "shares": 2, "of": {"type": "mean_of", "probes": 3}},
     ],
     "estimator": [{"type": "backprop"}, {"type": "backprop", "checkpointed": True}, {"h": 0.02}, {"h": "auto"}, {"chunk": 1}],
     "server_opt": [{"type": "sgd", "lr": 0.02}, {"type": "sgd", "lr": 0.01, "decay": "round"}, "nesterov", "trust_ratio"],
@@ -108,6 +112,7 @@ def test_bounds_of_waiting_change_nothing(limit: str, value: int) -> None:
 def test_a_default_that_is_written_out_is_the_same_run() -> None:
     assert run_fp(make(trainers=10, limits={"max_rejects": 100}, select={"type": "all"})) == run_fp(make())
     assert run_fp(make(sizes="static")) == run_fp(make())
+    assert run_fp(make(wan={"seconds": 0, "up_mbit": None})) == run_fp(make())
     assert run_fp(make(availability={"trace": "syn_0", "time_scale": 1, "abandon_s": None}, awareness="none")) == run_fp(make())
     assert run_fp(make(payload={"down": "always_full", "up": "dense", "wire_dtype": "f32"})) == run_fp(make())
 
@@ -130,3 +135,25 @@ def test_both_worlds_store_the_same_fingerprints(tmp_path: Path) -> None:
         stored = orjson.loads((tmp_path / str(number) / "condition.json").read_bytes())
         found.add((stored["run_fp"], stored["condition_fp"]))
     assert found == {(run_fp(make()), condition_fp(make()))}
+
+
+@pytest.mark.parametrize(
+    "naming",
+    [
+        lambda path: {"delays": {"registry": path}},
+        lambda path: {"delays": {"ai_benchmark": {"path": path}}},
+        lambda path: {"availability": {"trace": "file", "path": path}},
+    ],
+)
+def test_a_file_counts_with_its_contents(naming: Any, tmp_path: Path) -> None:
+    file = tmp_path / "devices.json"
+    what = make(**naming(str(file)))
+    prints = []
+    for text in (None, "[1, 2]", "[1, 3]", "[1, 2]"):
+        if text is not None:
+            file.write_text(text)
+            os.utime(file, ns=(len(prints), len(prints)))  # a clock may be too coarse to tell two writes apart
+        prints.append((run_fp(what), condition_fp(what)))
+    absent, first, second, again = prints
+    assert first == again
+    assert len({absent[0], first[0], second[0]}) == len({absent[1], first[1], second[1]}) == 3

@@ -41,6 +41,7 @@ def random_condition(seed: int) -> Condition:
             "eval": {"rows": 8, "every": rng.choice([0, 1, 1, 2]), "seconds": rng.choice([0.0, 0.7, 2.5]), "blocks": rng.random() < 0.5},
             "stop": _stop(rng, goal),
             **_availability(seed),
+            "wan": _wan(seed),
             "limits": LIMITS | ({"max_rejects": goal + rng.randint(0, 2)} if rng.random() < 0.04 else {}),
     }  # fmt: skip
     plain |= _family(seed)
@@ -102,6 +103,14 @@ def _sizes(seed: int, plain: dict[str, Any]) -> dict[str, Any]:
     long_bins = [{"type": "variance", "threshold": rng.choice([0.2, 0.6, 2.0])}, {"type": "cap", "max": rng.choice([3, 8])}]
     kept = plain["commit"] if rng.random() < 0.3 else long_bins
     return {"sizes": tracking, "concurrency": concurrency, "commit": kept}
+
+
+def _wan(seed: int) -> dict[str, Any]:
+    """Half of the conditions: legs of a few tenths of a second, of which bytes are a part."""
+    rng = random.Random(f"wan {seed}")
+    if rng.random() < 0.5:
+        return {}
+    return {"seconds": rng.choice([0.0, 0.1, 0.5]), "down_mbit": rng.choice([None, 0.0005]), "up_mbit": rng.choice([None, 0.0005])}
 
 
 def _population(rng: random.Random, trainers: int, goal: int) -> dict[str, Any]:

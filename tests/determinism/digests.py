@@ -44,12 +44,15 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "sizes": {"type": "var_tracking", "target": 2, "step": 1, "window": 1, "goal_min": 1, "goal_max": 4},
     },
     "weighed": {
-        "loop": "async", "goal": 2, "concurrency": 4, "perturb": {"type": "best_of", "probes": 4, "coin": True},
+        "loop": "async", "goal": 2, "concurrency": 4,
+        "perturb": {"type": "split", "shares": 2, "of": {"type": "best_of", "probes": 4, "coin": True}},
+
         "rate": {"type": "grad_aware", "base": "felix", "floor": 0.5, "var_ref": 0.1}, "staleness_unit": "cycle",
         "commit": [
             {"type": "variance", "threshold": 0.01}, {"type": "plateau", "patience": 1}, {"type": "n_eff", "n": 9},
             {"type": "cap", "max": 6},
         ],
+        "wan": {"seconds": 0.25, "down_mbit": 0.001, "up_mbit": 0.002},
         "server_opt": {"type": "clip", "norm": 1.0, "before": {"type": "adam", "lr": 0.1}},
     },
 }  # fmt: skip

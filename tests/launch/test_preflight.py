@@ -98,6 +98,14 @@ def test_what_helps_nothing_is_said() -> None:
         assert said in screen
 
 
+def test_the_gain_of_each_step_is_said() -> None:
+    """algorithms.md, section 5: heavy ball moves theta ten times as far in the limit as at first."""
+    rows = [" ".join(line.split()) for line in text(plan('server_opt={"type": "momentum", "lr": 0.02}', only=["plain"])).splitlines()]
+    assert "step plain: by momentum a steady G moves theta by 0.02 at first, 0.2 in the limit" in rows
+    rows = [" ".join(line.split()) for line in text(plan('server_opt={"type": "nesterov"}', only=["plain"])).splitlines()]
+    assert "step plain: by nesterov a steady G moves theta by 1.33 at first, 7 in the limit" in rows
+
+
 def test_the_gate_shows_what_it_is_and_the_remedy() -> None:
     chosen = plan()
     found = examine(chosen)

@@ -230,3 +230,11 @@ class TestSeveralProbes:
         assert vector(got.delta) == pytest.approx((v @ self.G) * v, rel=1e-9)
         assert (got.probes, got.passes) == (4, 4)
         assert got.derivative == pytest.approx(v @ self.G)
+
+
+def test_a_share_of_the_parameters_may_be_flat() -> None:
+    """A layer below a head of zeros has no slope, and that is no missing tangent; along all parameters it is."""
+    objective = Samples(np.ones(3), slope=0.0)
+    assert forward_ad(objective, np.zeros(4), np.array([[1.0, -1.0, 0.0, 0.0]])).d.tolist() == [0.0]
+    with pytest.raises(ArithmeticError, match="tangent is missing"):
+        forward_ad(objective, np.zeros(4), np.array([[1.0, -1.0, 2.0, 0.5]]))

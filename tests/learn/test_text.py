@@ -126,7 +126,7 @@ class TestSelfCheck:
 
     def test_no_tangent_at_all(self, tiny_condition, monkeypatch):
         whole = network.Network.logits
-        monkeypatch.setattr(network.Network, "logits", lambda self, theta, x, mask, way: whole(self, theta.detach(), x, mask, way))
+        monkeypatch.setattr(network.Network, "logits", lambda self, theta, x, mask, way, still: whole(self, theta.detach(), x, mask, way))
         with pytest.raises(ArithmeticError, match=r"tangent is missing[^$]*hint:"):
             TextLearner(tiny_condition(trainable=BITFIT))
 

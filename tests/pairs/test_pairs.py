@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flame.config.devices import profiles
 from flame.runtime.replay import replay
 
 from .support import ASYNC, GATED, SCALARS, WIDE, condition, cycles, released, run_for_real, simulate
@@ -83,6 +84,28 @@ def test_trainers_that_come_and_go_leave_the_pair_equal(shape, awareness, tmp_pa
     assert len(sim.frame("abandoned")) > 0
     assert cycles(real) == cycles(sim)
     assert released(real) == released(sim)
+    assert [node for run in (sim, real) for node in replay(run.path) if node.difference or node.skipped] == []
+
+
+@pytest.mark.real
+def test_legs_and_charged_evaluations_that_block_leave_the_pair_equal(tmp_path: Path):
+    """504 bytes take 50 ms down and 100 ms up; what is dispatched while an evaluation is charged waits for its end."""
+    wan, evaluation = {"seconds": 0.02, "down_mbit": 0.08064, "up_mbit": 0.04032}, {"rows": 32, "seconds": 0.1, "blocks": True}
+    what = condition(ASYNC, wan=wan, eval=evaluation, commit=[{"type": "cap", "max": 2}])
+    sim, real = simulate(what, tmp_path), run_for_real(what, tmp_path)
+    assert (sim.verdict, real.verdict) == ("COMPLETED", "COMPLETED")
+    assert cycles(real) == cycles(sim)
+    assert released(real) == released(sim)
+    devices = profiles(what)
+    for run in (sim, real):
+        assigns = run.frame("dispatch").select("trainer", "payload", "stamp_ns", "due_ns").rows()
+        assert {(kind, due - stamp - devices[node].delay_ns) for node, kind, stamp, due in assigns} == {
+            ("full", 190_000_000),
+            ("none", 140_000_000),
+        }
+        commits, scored = run.frame("agg_round").filter("committed")["stamp_ns"].to_list(), run.frame("agg_eval")["stamp_ns"].to_list()
+        assert scored == [at + 100_000_000 for at in commits]
+        assert not any(at <= stamp < end for at, end in zip(commits, scored, strict=True) for _, _, stamp, _ in assigns)
     assert [node for run in (sim, real) for node in replay(run.path) if node.difference or node.skipped] == []
 
 

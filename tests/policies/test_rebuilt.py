@@ -17,11 +17,13 @@ from flame.core.tensor import Tensor
 from flame.learn.estimators import local_step
 from flame.learn.params import Layout, Vector, array, tensor, vector
 from flame.policies.payload import UP, Terms
-from flame.policies.perturb import BestOf, Guided, MeanOf, PerturbRule, Single
+from flame.policies.perturb import BestOf, Guided, MeanOf, PerturbRule, Single, Split
+from flame.policies.perturb.combined import seed_of
 
 RULES: list[Any] = [
     Single(), Single(distribution="sphere"), MeanOf(probes=1), MeanOf(probes=10), MeanOf(probes=3, distribution="rademacher"),
     BestOf(probes=10), BestOf(probes=10, coin=True), BestOf(probes=7, distribution="rademacher"), Guided(), Guided(candidates=3),
+    Split(shares=2), Split(shares=3, of=MeanOf(probes=3)), Split(shares=2, of=BestOf(probes=4)), Split(shares=2, of=Guided(candidates=3)),
 ]  # fmt: skip
 SHAPES = ((3, 5), (5,), (2,))
 
@@ -54,12 +56,12 @@ def stepped(rule: PerturbRule, seed: int, dtype: str, up: str, towards: bool) ->
 @given(seed=st.integers(0, 2**64 - 1), towards=st.booleans())
 def test_the_aggregator_rebuilds_the_trainers_bits(rule: Any, dtype: str, seed: int, towards: bool) -> None:
     key = (seed, "t0", 1, 1)
-    result, layout = stepped(rule, perturbation(*key, 0), dtype, "seeds", towards)
+    result, layout = stepped(rule, seed_of(rule, (*key, 0, 7)), dtype, "seeds", towards)
     terms = Terms(rule, layout, "f32")
     payload = UP["seeds"].packed(result, "f32")
     assert UP["seeds"].fault(payload, terms) is None
-    assert UP["seeds"].delta(payload, (*key, 0), terms) == result.delta
-    assert UP["seeds"].delta(payload, (*key, 1), terms) != result.delta
+    assert UP["seeds"].delta(payload, (*key, 0, 7), terms) == result.delta
+    assert UP["seeds"].delta(payload, (*key, 1, 7), terms) != result.delta
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -88,6 +90,8 @@ def test_the_seed_of_an_assign_is_its_own() -> None:
     seeds = {perturbation(1, *parts) for parts in product(("t0", "t1"), (0, 1), (0, 1), (0, 1))}
     assert len(seeds) == 16
     assert perturbation(1, "t7", 2, 3, 4) == derive(1, "perturb", "t7", 2, 3, 4)
+    assert seed_of(Single(), (1, "t7", 2, 3, 4, 9)) == perturbation(1, "t7", 2, 3, 4)
+    assert seed_of(Split(shares=4), (1, "t7", 2, 3, 4, 9)) == Split(shares=4).dealt(perturbation(1, "t7", 2, 3, 4), 9)
 
 
 def scalars(*values: float, dtype: str = "float32") -> Tensor:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from flame.core.progress import Progress
-from flame.policies.server_opt import Adagrad, Adam, Clip, Momentum, Nesterov, ServerOpt, Sgd, TrustRatio, Yogi
+from flame.policies.server_opt import Adagrad, Adam, Clip, Momentum, Nesterov, ServerOpt, Sgd, StepView, TrustRatio, Yogi
 
 SIZE = 7
 ALL = [
@@ -29,7 +29,7 @@ def walked(policy: Any, gs: NDArray[Any], start: NDArray[Any]) -> list[NDArray[A
     """theta after each commit."""
     theta, state, path = start, None, []
     for version, g in enumerate(gs):
-        theta, state = policy.step(theta, g, Progress(model_version=version), state)
+        theta, state = policy.step(theta, g, StepView(Progress(model_version=version)), state)
         path.append(theta)
     return path
 
@@ -94,6 +94,7 @@ def test_a_steady_g_moves_theta_by_the_gain(policy: Any, first: float, limit: fl
         (TrustRatio(), "0.02 of ||theta|| (at least 1), whatever G's length"),
         (TrustRatio(rho=0.03, schedule="inverse"), "0.03 / (1 + t/300) of ||theta|| (at least 1), whatever G's length"),
         (TrustRatio(schedule="linear", over=60), "0.02 x (1 - t/60) of ||theta|| (at least 1), whatever G's length"),
+        (TrustRatio(cap=0.4), "0.02, at most 0.4 sqrt(nP/p), of ||theta|| (at least 1), whatever G's length"),
         (Clip(norm=2, before=Nesterov()), "1.33 at first, 7 in the limit; ||G|| at most 2"),
     ],
 )
@@ -106,27 +107,27 @@ class TestTrustRatio:
 
     def test_by_hand(self) -> None:
         """||theta|| = 5, ||G|| = 10: 0.1 x 5 along (0.6, 0.8)."""
-        moved, state = TrustRatio(rho=0.1).step(np.array([3.0, -4.0]), np.array([6.0, 8.0]), Progress(), None)
+        moved, state = TrustRatio(rho=0.1).step(np.array([3.0, -4.0]), np.array([6.0, 8.0]), StepView(Progress()), None)
         np.testing.assert_allclose(moved, [2.7, -4.4], rtol=1e-15)
         assert state is None
 
     @given(st.floats(1e-6, 1e6))
     def test_the_length_of_g_plays_no_part(self, scale: float) -> None:
         theta, g = np.linspace(1, 2, SIZE), aggregates(1)[0]
-        plain, scaled = (TrustRatio().step(theta, factor * g, Progress(), None)[0] for factor in (1.0, scale))
+        plain, scaled = (TrustRatio().step(theta, factor * g, StepView(Progress()), None)[0] for factor in (1.0, scale))
         np.testing.assert_allclose(scaled, plain, rtol=1e-12)
         assert np.linalg.norm(plain - theta) == pytest.approx(0.02 * np.linalg.norm(theta))
 
     def test_the_floor_lets_a_head_of_zeros_start(self) -> None:
         g = np.array([0.0, 2.0])
-        assert TrustRatio().step(np.zeros(2), g, Progress(), None)[0].tolist() == [0.0, -0.02]
-        assert TrustRatio(floor=3.0).step(np.array([1.0, 0.0]), g, Progress(), None)[0].tolist() == [1.0, -0.06]
-        assert TrustRatio(floor=0.0).step(np.zeros(2), g, Progress(), None)[0].tolist() == [0.0, 0.0]
+        assert TrustRatio().step(np.zeros(2), g, StepView(Progress()), None)[0].tolist() == [0.0, -0.02]
+        assert TrustRatio(floor=3.0).step(np.array([1.0, 0.0]), g, StepView(Progress()), None)[0].tolist() == [1.0, -0.06]
+        assert TrustRatio(floor=0.0).step(np.zeros(2), g, StepView(Progress()), None)[0].tolist() == [0.0, 0.0]
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_a_zero_g_moves_nothing(self, dtype: type[np.floating]) -> None:
         theta = np.array([1.0, -2.0], dtype)
-        moved, _ = TrustRatio().step(theta, np.zeros(2, dtype), Progress(), None)
+        moved, _ = TrustRatio().step(theta, np.zeros(2, dtype), StepView(Progress()), None)
         assert moved.tobytes() == theta.tobytes()
         assert moved is not theta
 
@@ -138,7 +139,7 @@ class TestTrustRatio:
     def test_rho_goes_with_the_commits(self, schedule: Any, commits: int, share: float) -> None:
         policy = TrustRatio(rho=0.03, schedule=schedule, over=300)
         assert policy.rho_at(commits) == pytest.approx(0.03 * share)
-        moved, _ = policy.step(np.zeros(1), np.ones(1), Progress(model_version=commits), None)
+        moved, _ = policy.step(np.zeros(1), np.ones(1), StepView(Progress(model_version=commits)), None)
         assert moved[0] == pytest.approx(-0.03 * share)
 
     def test_linear_wants_its_end_to_be_given(self) -> None:
@@ -147,13 +148,34 @@ class TestTrustRatio:
         given_one = TrustRatio(schedule="linear", over=300)
         assert TrustRatio.model_validate(given_one.model_dump()) == given_one
 
+    @pytest.mark.parametrize(
+        ("uploads", "probes", "share"),
+        [(20, 10, 0.04), (5, 10, 0.02), (1, 1, 0.4 * 0.01**0.5 / 10**0.5), (10_000, 10, 0.05), (20, 100_000, 0.05)],
+    )
+    def test_the_cap_is_what_g_can_know(self, uploads: int, probes: int, share: float) -> None:
+        """p = 20 000, so cap sqrt(nP/p) with 0.4 is 0.04 for 20 uploads of 10 probes; rho = 0.05 binds beyond."""
+        size, policy = 20_000, TrustRatio(rho=0.05, cap=0.4)
+        if (uploads, probes) == (1, 1):
+            size = 1_000
+        moved, _ = policy.step(np.zeros(size), np.ones(size), StepView(Progress(), uploads, probes), None)
+        assert np.linalg.norm(moved) == pytest.approx(share, rel=1e-12)
+
+    @given(st.integers(1, 50), st.integers(1, 50), st.integers(0, 2000))
+    def test_a_cap_only_ever_shortens(self, uploads: int, probes: int, commits: int) -> None:
+        view = StepView(Progress(model_version=commits), uploads, probes)
+        theta, g = np.linspace(1, 2, SIZE), aggregates(1)[0]
+        free, capped = (TrustRatio(rho=0.2, schedule="inverse", cap=cap).step(theta, g, view, None)[0] for cap in (None, 0.1))
+        bound = 0.1 * (uploads * probes / SIZE) ** 0.5 * np.linalg.norm(theta)
+        expected = min(np.linalg.norm(free - theta), bound)
+        assert np.linalg.norm(capped - theta) == pytest.approx(expected, rel=1e-9)
+
 
 class TestClip:
     """A bound on ||G|| before another step."""
 
     def test_a_longer_g_is_cut_to_the_bound(self) -> None:
         """||G|| = 5 to 2.5: half of it."""
-        moved, _ = Clip(norm=2.5, before=Sgd(lr=1.0)).step(np.zeros(2), np.array([3.0, -4.0]), Progress(), None)
+        moved, _ = Clip(norm=2.5, before=Sgd(lr=1.0)).step(np.zeros(2), np.array([3.0, -4.0]), StepView(Progress()), None)
         assert moved.tolist() == [-1.5, 2.0]
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -190,7 +212,7 @@ def test_nothing_is_changed_in_place(policy: Any, dtype: type[np.floating]) -> N
     for _ in range(2):
         theta, state, path = frozen(np.linspace(-1, 1, SIZE).astype(dtype)), None, []
         for version, g in enumerate(aggregates(5).astype(dtype)):
-            theta, state = (frozen(each) for each in policy.step(theta, frozen(g), Progress(model_version=version), state))
+            theta, state = (frozen(each) for each in policy.step(theta, frozen(g), StepView(Progress(model_version=version)), state))
             assert theta.dtype == dtype
             path.append(theta.tobytes())
         paths.append(path)
@@ -202,7 +224,7 @@ def test_nothing_is_changed_in_place(policy: Any, dtype: type[np.floating]) -> N
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_a_g_that_is_not_finite_is_never_swallowed(policy: Any, bad: float) -> None:
     """It ends the run as DIVERGED, which looks at theta after the step."""
-    moved, _ = policy.step(np.ones(2), np.array([1.0, bad]), Progress(), None)
+    moved, _ = policy.step(np.ones(2), np.array([1.0, bad]), StepView(Progress()), None)
     assert not np.isfinite(moved).all()
 
 
@@ -211,7 +233,7 @@ def test_it_goes_downhill(policy: Any) -> None:
     """On ||theta||^2 / 2, whose gradient is theta."""
     theta, state = np.full(SIZE, 3.0), None
     for version in range(60):
-        theta, state = policy.step(theta, theta.copy(), Progress(model_version=version), state)
+        theta, state = policy.step(theta, theta.copy(), StepView(Progress(model_version=version)), state)
     assert np.linalg.norm(theta) < 0.75 * 3.0 * np.sqrt(SIZE)
 
 

@@ -2,9 +2,21 @@
 
 from typing import Any
 
+import pytest
+
+from flame.config.condition import Condition
+from flame.core.effects import Send
+from flame.core.events import ComputeDone, Received
+from flame.core.messages import Assign, Payload, Update
+from flame.core.profile import Profile
+from flame.core.tasks import Gradient
+from flame.core.time import SECOND
+from flame.learn.learner import build
 from flame.learn.params import vector
+from flame.policies.payload import UP, Terms
+from flame.roles.trainer import Trainer
 from flame.telemetry.records import Dispatch
-from tests.stage import Heard, Stage, condition
+from tests.stage import PLAIN, Heard, Stage, condition
 
 
 def one_trainer(**changes: Any) -> Stage:
@@ -96,3 +108,59 @@ def test_what_was_sent_is_not_changed_by_the_commit() -> None:
     stage.answer(2, 5.0, 5.0)
     assert vector(first).tolist() == [0.0, 0.0]
     assert stage.theta == (-5.0, -5.0)
+
+
+class TestLegs:
+    """The due holds both legs, by the bytes of what goes down and of what will come up."""
+
+    WAN = {"seconds": 0.1, "down_mbit": 0.000128, "up_mbit": 0.000256}
+    """A vector of two float64 takes 1 s down and 0.5 s up."""
+
+    @pytest.mark.parametrize(("down", "legs"), [("always_full", [1.7, 1.7]), ("once_per_version", [1.7, 0.7])])
+    def test_by_hand(self, down: str, legs: list[float]) -> None:
+        heard = rounds(one_trainer(wan=self.WAN, payload={"down": down}, commit=[{"type": "cap", "max": 5}]), 2)
+        assigns = [step.assigns["t0"] for step in heard]
+        assert [assign.due - assign.stamp for assign in assigns] == [round((1 + leg) * SECOND) for leg in legs]
+        delays = [record.delay_ns for step in heard for record in step.records(Dispatch)]
+        assert delays == [assign.due - assign.stamp for assign in assigns]
+
+    def test_u_is_sent_too(self) -> None:
+        """32 bytes where guided perturbations get their direction: version 1 of an odd bin."""
+        heard = rounds(one_trainer(wan=self.WAN, perturb="guided"), 3)
+        assigns = [step.assigns["t0"] for step in heard]
+        assert [assign.due - assign.stamp for assign in assigns] == [round(legs * SECOND) for legs in (2.7, 2.7, 3.7)]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {},
+            {"payload": {"wire_dtype": "bf16"}},
+            *(
+                {"payload": {"up": "seeds"}, "perturb": perturb}
+                for perturb in (
+                    "single",
+                    "guided",
+                    {"type": "mean_of", "probes": 3},
+                    {"type": "best_of", "probes": 3},
+                    {"type": "split", "shares": 2, "of": {"type": "mean_of", "probes": 3}},
+                )
+            ),
+        ],
+        ids=str,
+    )
+    def test_the_leg_weighs_what_the_upload_weighs(self, changes: dict[str, Any]) -> None:
+        """The bytes that the due was made with are those of the update that the trainer then sends."""
+        condition = Condition.model_validate(PLAIN | {"task": "toy", "wan": self.WAN} | changes)
+        learner = build(condition)
+        theta, layout = learner.facts.init, learner.facts.layout
+        trainer = Trainer(condition, Profile("t0", SECOND), layout=layout)
+        trainer.step(0, Received("aggregator", Assign(1, 0, 0, 0, 0, 0, 2 * SECOND, 0, Payload("full", {"theta": theta}))))
+        result = learner.run(Gradient("t0", 0, 0, 7, theta))
+        (sent,) = [effect.msg for effect in trainer.step(2 * SECOND, ComputeDone(1, result)) if isinstance(effect, Send)]
+        assert isinstance(sent, Update)
+        terms = Terms(condition.perturb, layout, condition.payload.wire_dtype)
+        assert sent.payload.nbytes == UP[condition.payload.up].most(terms) > 0
+
+    def test_off_moves_no_due(self) -> None:
+        plain, off = (rounds(one_trainer(**changes), 6) for changes in ({}, {"wan": {"seconds": 0.0}}))
+        assert [step.effects for step in plain] == [step.effects for step in off]

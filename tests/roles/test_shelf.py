@@ -8,13 +8,14 @@ import pytest
 from flame.config.condition import Condition
 from flame.core.messages import Payload
 from flame.core.progress import Progress
-from flame.core.rng import perturbation
 from flame.core.tensor import Tensor
 from flame.learn.bfloat16 import narrowed
 from flame.learn.params import Layout, tensor, total, vector, weighted_mean
 from flame.policies.payload.log import Logged, committed, read, written
 from flame.policies.payload.rules import KEPT
 from flame.policies.perturb import rebuilt
+from flame.policies.perturb.combined import seed_of
+from flame.policies.server_opt import StepView
 from flame.roles.cycle import Upload
 from flame.roles.held import Held, advanced
 from flame.roles.roster import Row
@@ -43,7 +44,7 @@ class Server:
         pool = [self.upload(node) for node in ("t0", "t1")]
         deltas = [upload.delta for upload in pool]
         mean = weighted_mean(deltas, [upload.rate for upload in pool])
-        theta, _ = of.server_opt.step(vector(self.weights["theta"]), mean, at, None)
+        theta, _ = of.server_opt.step(vector(self.weights["theta"]), mean, StepView(at, len(pool), of.perturb.probes), None)
         self.at = Progress(at.round, at.data_id + 1, 0, at.model_version + 1, at.cycle + 1)
         wanted = of.perturb.wants_direction(self.at.model_version, self.at.data_id)
         self.weights = {"theta": tensor(theta)} | ({"u": total(deltas)} if wanted else {})
@@ -53,7 +54,7 @@ class Server:
     def upload(self, node: str) -> Upload:
         at = self.at
         row = Row(1, node, 0, 1, at.model_version, at.data_id, 0, at.cycle, 0, "full")
-        seed = perturbation(self.condition.seed, node, row.version, row.data_id, row.draw)
+        seed = seed_of(self.condition.perturb, (self.condition.seed, node, row.version, row.data_id, row.draw, row.id))
         scalars = np.array([0.5 + at.model_version], np.float32)
         guided = self.condition.perturb.type == "guided"
         sent = {"scalars": tensor(scalars)} | ({"choice": tensor(np.array([1, 2], np.uint8))} if guided else {})
@@ -72,6 +73,11 @@ class Server:
 
 
 RULES: dict[str, dict[str, Any]] = {
+    "replay of shares under a cap": {
+        "payload": {"down": "replay", "up": "seeds"},
+        "perturb": {"type": "split", "shares": 2},
+        "server_opt": {"type": "trust_ratio", "rho": 0.5, "cap": 0.1},
+    },
     "delta": {"payload": {"down": "delta"}},
     "delta of halves": {"payload": {"down": "delta", "wire_dtype": "bf16"}},
     "replay": {"payload": {"down": "replay", "up": "seeds"}},

@@ -51,6 +51,12 @@ def test_the_seed_hangs_on_nothing_else(field: str) -> None:
     assert assigned(trainer(), other).task.seed == assigned(trainer()).task.seed  # type: ignore[union-attr]
 
 
+def test_a_split_deals_its_shares_by_the_assigns_ids() -> None:
+    split = {"type": "split", "shares": 3}
+    seeds = [assigned(trainer(perturb=split), replace(ASSIGN, id=id)).task.seed for id in (7, 8, 9, 10)]  # type: ignore[union-attr]  # noqa: A001
+    assert [seed % 3 for seed in seeds] == [1, 2, 0, 1]
+
+
 def test_absolute_pacing_leaves_at_the_due_by_the_senders_clock() -> None:
     """receipt + (due - sent_now): the leg isn't added to D, and no two clocks are compared."""
     assert assigned(trainer(), now=111 * SECOND).not_before == 112 * SECOND

@@ -228,3 +228,23 @@ def test_decoded_tensors_are_immutable_and_share_no_memory_with_the_message() ->
     again = decode(encode(WEIGHTS))
     assert isinstance(again, Weights)
     assert type(again.payload.tensors["theta"].data) is bytes
+
+
+@pytest.mark.parametrize("size", [0, 1, 13, 450_340])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_what_a_leg_leaves_out_is_small_whatever_p_is(size: int, dtype: str) -> None:
+    """A modelled leg takes `Payload.nbytes`; head and framing are the rest of what is sent."""
+    block = Tensor(dtype, (size,), bytes(size * ITEM_BYTES[dtype]))
+    payloads = [
+        Payload("none"),
+        Payload("full", {"theta": block}),
+        Payload("full", {"theta": block, "u": block}),
+        Payload("dense", {"delta": block}),
+    ]
+    for payload in payloads:
+        for msg in (
+            Assign(10**6, 999, 99, 99, 9, 10**15, 10**15, 10**15, payload),
+            Update(10**6, 999, 99, 99, 10**15, payload, 8, 1.0, 1.0, 1.0),
+        ):
+            assert payload.nbytes == sum(tensor.nbytes for tensor in payload.tensors.values())
+            assert 0 < codec.size(msg) - payload.nbytes < 1024

@@ -4,8 +4,9 @@ from flame.core.messages import Payload
 from flame.core.tasks import GradientResult
 from flame.core.tensor import Tensor
 from flame.learn.bfloat16 import widened
-from flame.policies.payload.rules import Key, Terms
-from flame.policies.payload.wire import WireDtype, travelling, wire_name
+from flame.policies.payload.rules import Terms
+from flame.policies.payload.wire import WireDtype, travelling, width, wire_name
+from flame.policies.perturb.combined import Key
 from flame.policies.policy import Policy
 
 
@@ -15,6 +16,10 @@ class Dense(Policy):
     def packed(self, result: GradientResult, wire: WireDtype) -> Payload:
         """The vector, as it travels."""
         return Payload("dense", {"delta": travelling(result.delta, wire)})
+
+    def most(self, terms: Terms) -> int:
+        """As many numbers as theta has."""
+        return terms.layout.size * width(terms.layout.dtype, terms.wire)
 
     def fault(self, payload: Payload, terms: Terms) -> str | None:
         """It moves theta and nothing else."""

@@ -21,7 +21,7 @@ from flame.core.tensor import Tensor
 from flame.learn.params import Layout, array, tensor, total, vector, weighted_mean
 from flame.policies.perturb import Perturb, rebuilt
 from flame.policies.perturb.combined import Choice
-from flame.policies.server_opt import ServerOpt
+from flame.policies.server_opt import ServerOpt, StepView
 
 REMEMBERED = 8
 """Steps that a process has taken and keeps, for its other trainers."""
@@ -71,7 +71,8 @@ def retaken(theta: Tensor, commits: Sequence[Commit], rules: Rules) -> tuple[Ten
 def _step(theta: Tensor, commit: Commit, rules: Rules) -> tuple[Tensor, Tensor]:
     deltas = [tensor(rebuilt(rules.perturb, each.seed, rules.layout, vector(each.scalars), each.choice)) for each in commit.uploads]
     aggregate = weighted_mean(deltas, [each.rate for each in commit.uploads])
-    moved, _ = rules.server_opt.step(vector(theta), aggregate, Progress(*commit.at), None)
+    view = StepView(Progress(*commit.at), len(deltas), rules.perturb.probes)
+    moved, _ = rules.server_opt.step(vector(theta), aggregate, view, None)
     direction = total(deltas)
     assert direction is not None
     return tensor(moved), direction

@@ -9,15 +9,12 @@ from flame.core.tensor import Tensor
 from flame.learn.params import Layout
 from flame.policies.payload.wire import WireDtype
 from flame.policies.perturb import PerturbRule
+from flame.policies.perturb.combined import Key
 
 KEPT = 32
 """Versions back to which a rule that sends differences can reach; who holds an older one is sent full weights."""
 HEADER = 64
 """About what a tensor costs beside its bytes: name, dtype and shape in the header of the body."""
-
-
-Key = tuple[int, str, int, int, int]
-"""What an assign's probes are seeded by: the run's seed, node, version, bin and draw (`flame.core.rng.perturbation`)."""
 
 
 class Shelf(Protocol):
@@ -68,6 +65,10 @@ class UpRule(Protocol):
 
     def packed(self, result: GradientResult, wire: WireDtype) -> Payload:
         """What a trainer sends of its result."""
+        ...
+
+    def most(self, terms: Terms) -> int:
+        """Bytes of the longest upload's tensors, known before one is made."""
         ...
 
     def fault(self, payload: Payload, terms: Terms) -> str | None:

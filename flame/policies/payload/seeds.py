@@ -2,20 +2,19 @@
 
     delta = (1/k) sum d_i v_i,   v_i a function of (seed, choice)
 
-The seed is derived from the assign on both sides (`flame.core.rng.perturbation`), so it doesn't travel. The
+The seed is derived from the assign on both sides (`flame.policies.perturb.combined.seed_of`), so it doesn't travel. The
 aggregator rebuilds delta with the functions that made it (`flame.policies.perturb.rebuilt`), bit for bit, and
 the gate, the rates and the step see vectors as ever.
 """
 
 from flame.core.messages import Payload
-from flame.core.rng import perturbation
 from flame.core.tasks import GradientResult
 from flame.core.tensor import Tensor
 from flame.learn.params import array, tensor, vector
-from flame.policies.payload.rules import Key, Terms
-from flame.policies.payload.wire import WireDtype
+from flame.policies.payload.rules import Terms
+from flame.policies.payload.wire import WireDtype, width
 from flame.policies.perturb import rebuilt
-from flame.policies.perturb.combined import Choice
+from flame.policies.perturb.combined import Choice, Key, seed_of
 from flame.policies.policy import Policy
 
 
@@ -28,6 +27,11 @@ class Seeds(Policy):
             raise ValueError("`payload.up: seeds` sends scalars, and this result has none; its task knows no probes")
         told = {"scalars": result.scalars} | ({} if result.choice is None else {"choice": result.choice})
         return Payload("seeds", told)
+
+    def most(self, terms: Terms) -> int:
+        """Scalars in theta's dtype, a byte for each number of the choice."""
+        scalars, choice = terms.perturb.told(terms.layout)
+        return scalars * width(terms.layout.dtype, "f32") + choice
 
     def fault(self, payload: Payload, terms: Terms) -> str | None:
         """They are those of the condition's `perturb`."""
@@ -45,7 +49,7 @@ class Seeds(Policy):
     def delta(self, payload: Payload, key: Key, terms: Terms) -> Tensor:
         """The vector, rebuilt."""
         scalars = vector(payload.tensors["scalars"])
-        return tensor(rebuilt(terms.perturb, perturbation(*key), terms.layout, scalars, chosen(payload)))
+        return tensor(rebuilt(terms.perturb, seed_of(terms.perturb, key), terms.layout, scalars, chosen(payload)))
 
 
 def chosen(payload: Payload) -> Choice:

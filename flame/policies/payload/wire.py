@@ -2,10 +2,13 @@
 
 from typing import Literal
 
+import numpy as np
+
 from flame.core.tensor import Tensor
 from flame.learn.bfloat16 import narrowed
 
 WireDtype = Literal["f32", "bf16"]
+BFLOAT16_BYTES = 2
 
 
 def travelling(values: Tensor, wire: WireDtype) -> Tensor:
@@ -16,3 +19,8 @@ def travelling(values: Tensor, wire: WireDtype) -> Tensor:
 def wire_name(dtype: str, wire: WireDtype) -> str:
     """The dtype on the wire of vectors that are computed in `dtype`."""
     return dtype if wire == "f32" else "bfloat16"
+
+
+def width(dtype: str, wire: WireDtype) -> int:
+    """Bytes of one such number."""
+    return np.dtype(dtype).itemsize if wire == "f32" else BFLOAT16_BYTES

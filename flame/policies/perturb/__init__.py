@@ -9,8 +9,9 @@ from flame.policies.perturb.combined import Combined, PerturbRule, rebuilt
 from flame.policies.perturb.guided import Guided
 from flame.policies.perturb.mean_of import MeanOf
 from flame.policies.perturb.single import Single
+from flame.policies.perturb.split import Split
 from flame.policies.policy import BY_NAME
 
-Perturb = Annotated[BestOf | Guided | MeanOf | Single, Field(discriminator="type"), BY_NAME]
+Perturb = Annotated[BestOf | Guided | MeanOf | Single | Split, Field(discriminator="type"), BY_NAME]
 
-__all__ = ["BestOf", "Combined", "Guided", "MeanOf", "Perturb", "PerturbRule", "Single", "rebuilt"]
+__all__ = ["BestOf", "Combined", "Guided", "MeanOf", "Perturb", "PerturbRule", "Single", "Split", "rebuilt"]

@@ -29,6 +29,10 @@ class BestOf(Policy):
     coin: bool = False
     distribution: Distribution = "gaussian"
 
+    def dealt(self, seed: int, turn: int) -> int:
+        """The seed as it is: every assign probes everything."""
+        return seed
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Never: only `guided` may receive the last committed direction."""
         return False
@@ -48,6 +52,10 @@ class BestOf(Policy):
     def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
         """That probe, (1, p)."""
         return direction(seed, choice[0], layout.size, self.distribution)[None]
+
+    def told(self, layout: Layout) -> tuple[int, int]:
+        """One scalar, and the number of its probe."""
+        return 1, 1
 
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar, and one of the probes."""

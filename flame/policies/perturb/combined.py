@@ -15,10 +15,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from flame.core.rng import perturbation
 from flame.learn.params import Layout, Vector
 
 Wide = NDArray[np.float64]
 Choice = tuple[int, ...]
+Key = tuple[int, str, int, int, int, int]
+"""What an assign's probes are seeded by: the run's seed, node, version, bin, draw, and the assign's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,15 @@ class Combined:
 
 class PerturbRule(Protocol):
     """One perturbation."""
+
+    @property
+    def probes(self) -> int:
+        """P: how many directions are measured for one upload."""
+        ...
+
+    def dealt(self, seed: int, turn: int) -> int:
+        """The seed of the `turn`-th assign of a run, where its turn plays a part."""
+        ...
 
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Whether u, the last committed direction, is used for this bin."""
@@ -53,9 +65,19 @@ class PerturbRule(Protocol):
         """The probes (k, p) that an upload with this choice is made of, the same bits as when they were drawn."""
         ...
 
+    def told(self, layout: Layout) -> tuple[int, int]:
+        """How many scalars an upload has, and numbers in its choice: the most, where it depends."""
+        ...
+
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """Whether an upload can have so many scalars, and that choice."""
         ...
+
+
+def seed_of(rule: PerturbRule, key: Key) -> int:
+    """The seed of an assign's probes, which both ends derive."""
+    seed, node, version, data_id, draw, turn = key
+    return rule.dealt(perturbation(seed, node, version, data_id, draw), turn)
 
 
 def upload(scalars: Vector, probes: Wide) -> Wide:

@@ -24,6 +24,15 @@ class Guided(Policy):
     candidates: PositiveInt = 10
     distribution: Distribution = "gaussian"
 
+    @property
+    def probes(self) -> int:
+        """P: one."""
+        return 1
+
+    def dealt(self, seed: int, turn: int) -> int:
+        """The seed as it is: every assign probes everything."""
+        return seed
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Whether u is used for this bin: odd ones, from version 1 on."""
         return version >= 1 and data_id % 2 == 1
@@ -48,6 +57,10 @@ class Guided(Policy):
     def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
         """The one probe, (1, p), put together again from those candidates."""
         return _put_together(directions(seed, max(choice) + 1, layout.size, self.distribution), layout, choice)
+
+    def told(self, layout: Layout) -> tuple[int, int]:
+        """One scalar, and a number a tensor."""
+        return 1, len(layout.names)
 
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar, and a candidate per tensor."""

@@ -20,6 +20,10 @@ class MeanOf(Policy):
     probes: PositiveInt = 10
     distribution: Distribution = "gaussian"
 
+    def dealt(self, seed: int, turn: int) -> int:
+        """The seed as it is: every assign probes everything."""
+        return seed
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Never: the last committed direction plays no part."""
         return False
@@ -39,6 +43,10 @@ class MeanOf(Policy):
     def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
         """All probes, (P, p)."""
         return self.draw(seed, layout, None)
+
+    def told(self, layout: Layout) -> tuple[int, int]:
+        """A scalar a probe."""
+        return self.probes, 0
 
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """A scalar a probe."""

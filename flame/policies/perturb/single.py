@@ -14,6 +14,15 @@ class Single(Policy):
     type: Literal["single"] = "single"
     distribution: Distribution = "gaussian"
 
+    @property
+    def probes(self) -> int:
+        """P: one."""
+        return 1
+
+    def dealt(self, seed: int, turn: int) -> int:
+        """The seed as it is: every assign probes everything."""
+        return seed
+
     def wants_direction(self, version: int, data_id: int) -> bool:
         """Never: the last committed direction plays no part."""
         return False
@@ -33,6 +42,10 @@ class Single(Policy):
     def sent(self, seed: int, layout: Layout, choice: Choice) -> Wide:
         """The probe, (1, p)."""
         return self.draw(seed, layout, None)
+
+    def told(self, layout: Layout) -> tuple[int, int]:
+        """One scalar."""
+        return 1, 0
 
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar."""

@@ -13,6 +13,7 @@ from flame.policies.server_opt.nesterov import Nesterov
 from flame.policies.server_opt.sgd import Sgd
 from flame.policies.server_opt.step import ServerStep
 from flame.policies.server_opt.trust_ratio import TrustRatio
+from flame.policies.server_opt.view import StepView
 from flame.policies.server_opt.yogi import Yogi
 
 ServerOpt = Annotated[
@@ -28,4 +29,17 @@ def stateless(step: ServerOpt) -> bool:
     return isinstance(step.before if isinstance(step, Clip) else step, STATELESS)
 
 
-__all__ = ["Adagrad", "Adam", "Clip", "Momentum", "Nesterov", "ServerOpt", "ServerStep", "Sgd", "TrustRatio", "Yogi", "stateless"]
+__all__ = [
+    "Adagrad",
+    "Adam",
+    "Clip",
+    "Momentum",
+    "Nesterov",
+    "ServerOpt",
+    "ServerStep",
+    "Sgd",
+    "StepView",
+    "TrustRatio",
+    "Yogi",
+    "stateless",
+]

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 from pydantic import PositiveFloat
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector
 from flame.policies.policy import Policy
 from flame.policies.server_opt.step import Wide, descended, wide
+from flame.policies.server_opt.view import StepView
 
 
 class Adagrad(Policy):
@@ -28,7 +28,7 @@ class Adagrad(Policy):
         """It has none: the length of G cancels."""
         return f"about {self.lr:.3g} / sqrt(t) per coordinate, whatever G's length (over {self.tau:.3g})"
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: Wide | None) -> tuple[Vector, Wide]:
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: Wide | None) -> tuple[Vector, Wide]:
         """The next theta and v."""
         g = wide(aggregate)
         seen = g * g if state is None else state + g * g

@@ -11,10 +11,10 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector
 from flame.policies.policy import Policy
 from flame.policies.server_opt.step import Wide, descended, wide
+from flame.policies.server_opt.view import StepView
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -41,7 +41,7 @@ class Adam(Policy):
         """It has none: the length of G cancels."""
         return f"about {self.lr:.3g} per coordinate, whatever G's length (over {self.tau:.3g})"
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: AdamState | None) -> tuple[Vector, AdamState]:
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: AdamState | None) -> tuple[Vector, AdamState]:
         """The next theta, and (t, m, v)."""
         g = wide(aggregate)
         steps, m, v = state or (0, np.zeros_like(g), np.zeros_like(g))

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector, norm
 from flame.policies.policy import Policy
 from flame.policies.server_opt.adagrad import Adagrad
@@ -19,6 +18,7 @@ from flame.policies.server_opt.nesterov import Nesterov
 from flame.policies.server_opt.sgd import Sgd
 from flame.policies.server_opt.step import wide
 from flame.policies.server_opt.trust_ratio import TrustRatio
+from flame.policies.server_opt.view import StepView
 from flame.policies.server_opt.yogi import Yogi
 
 Plain = Annotated[Adagrad | Adam | Momentum | Nesterov | Sgd | TrustRatio | Yogi, Field(discriminator="type")]
@@ -36,9 +36,9 @@ class Clip(Policy):
         """That of the step behind it."""
         return f"{self.before.gain}; ||G|| at most {self.norm:.3g}"
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: Any) -> tuple[Vector, Any]:
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: Any) -> tuple[Vector, Any]:
         """The inner step along the clipped G."""
         length = norm(aggregate)
         if length > self.norm:
             aggregate = (wide(aggregate) * (self.norm / length)).astype(aggregate.dtype)
-        return self.before.step(theta, aggregate, progress, state)
+        return self.before.step(theta, aggregate, view, state)

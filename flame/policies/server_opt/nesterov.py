@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector
 from flame.policies.policy import Policy
 from flame.policies.server_opt.step import Wide, descended, wide
+from flame.policies.server_opt.view import StepView
 
 
 class Nesterov(Policy):
@@ -27,7 +27,7 @@ class Nesterov(Policy):
         """At first and in the limit."""
         return f"{self.lr * (1 + self.beta):.3g} at first, {self.lr / (1 - self.beta):.3g} in the limit"
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: Wide | None) -> tuple[Vector, Wide]:
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: Wide | None) -> tuple[Vector, Wide]:
         """The next theta and b."""
         ball = wide(aggregate) if state is None else self.beta * state + aggregate
         return descended(theta, self.lr * (aggregate + self.beta * ball)), ball

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector
 from flame.policies.policy import Policy
+from flame.policies.server_opt.view import StepView
 
 
 class Sgd(Policy):
@@ -22,7 +22,7 @@ class Sgd(Policy):
         """lr, at the start."""
         return f"{self.lr:.3g}" + (f", down to 0 over {self.rounds} rounds" if self.decay == "round" else "")
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: None) -> tuple[Vector, None]:
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: None) -> tuple[Vector, None]:
         """The next theta (p,), a new array of theta's dtype, and the optimizer's next state."""
-        left = max(self.rounds - progress.round, 0) / self.rounds if self.decay == "round" else 1.0
+        left = max(self.rounds - view.progress.round, 0) / self.rounds if self.decay == "round" else 1.0
         return theta - theta.dtype.type(self.lr * left) * aggregate, state

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector
+from flame.policies.server_opt.view import StepView
 
 Wide = NDArray[np.float64]
 
@@ -23,8 +23,8 @@ class ServerStep(Protocol):
         """How far a steady G moves theta per commit, in words for the pre-flight."""
         ...
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: Any) -> tuple[Vector, Any]:
-        """The next theta (p,), a new array of theta's dtype, and the next state. progress: before this commit."""
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: Any) -> tuple[Vector, Any]:
+        """The next theta (p,), a new array of theta's dtype, and the next state. view: of this commit."""
         ...
 
 

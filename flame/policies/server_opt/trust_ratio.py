@@ -9,29 +9,42 @@ floor lets a head of zeros start. It never comes to rest by itself, hence the sc
     constant   rho
     linear     rho max(0, 1 - t / over)
     inverse    rho / (1 + t / over)
+
+`cap` bounds rho_t by what G can know. The mean of n uploads of P random directions each has a cosine of about
+sqrt(n P / p) with the gradient while n P is far below p, and what is longer than that is noise:
+
+    rho_t <- min(rho_t, cap sqrt(n P / p))        n uploads in the pool, P probes per upload, p trainables
+
+It binds where p is large against the probes (n P / p is 4e-4 on a language model, 0.1 on a head), and never
+for true gradients, whose P is p.
 """
 
+from math import sqrt
 from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector, norm
 from flame.policies.policy import Policy
 from flame.policies.server_opt.step import descended, wide
+from flame.policies.server_opt.view import StepView
 
 Schedule = Literal["constant", "linear", "inverse"]
 LAW: dict[Schedule, str] = {"constant": "", "linear": " x (1 - t/{over})", "inverse": " / (1 + t/{over})"}
 
 
 class TrustRatio(Policy):
-    """rho: share of ||theta|| per commit. floor: the least ||theta|| that counts. over: commits of the schedule."""
+    """rho: share of ||theta|| per commit. floor: the least ||theta|| that counts. over: commits of the schedule.
+
+    cap: bounds the share by cap sqrt(n P / p); None is no bound.
+    """
 
     type: Literal["trust_ratio"] = "trust_ratio"
     rho: PositiveFloat = 0.02
     schedule: Schedule = "constant"
     over: PositiveInt = 300
     floor: NonNegativeFloat = 1.0
+    cap: PositiveFloat | None = None
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
@@ -43,15 +56,20 @@ class TrustRatio(Policy):
     def gain(self) -> str:
         """It has none: the length of G cancels."""
         share = f"{self.rho:.3g}{LAW[self.schedule].format(over=self.over)}"
+        share += "" if self.cap is None else f", at most {self.cap:.3g} sqrt(nP/p),"
         return f"{share} of ||theta|| (at least {self.floor:.3g}), whatever G's length"
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: None) -> tuple[Vector, None]:
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: None) -> tuple[Vector, None]:
         """The next theta; the same where G is zero."""
         length = norm(aggregate)
         if length == 0:
             return theta.copy(), state
-        reach = self.rho_at(progress.model_version) * max(norm(theta), self.floor)
+        reach = self._share(view, theta.size) * max(norm(theta), self.floor)
         return descended(theta, reach * (wide(aggregate) / length)), state
+
+    def _share(self, view: StepView, size: int) -> float:
+        rho = self.rho_at(view.progress.model_version)
+        return rho if self.cap is None else min(rho, self.cap * sqrt(view.uploads * view.probes / size))
 
     def rho_at(self, commits: int) -> float:
         """rho_t, t the number of commits before this one."""

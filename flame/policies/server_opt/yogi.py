@@ -12,10 +12,10 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from flame.core.progress import Progress
 from flame.learn.params import Vector
 from flame.policies.policy import Policy
 from flame.policies.server_opt.step import Wide, descended, wide
+from flame.policies.server_opt.view import StepView
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -41,7 +41,7 @@ class Yogi(Policy):
         """It has none in the limit: the length of G cancels."""
         return f"about {self.lr:.3g} per coordinate in the limit, whatever G's length (over {self.tau:.3g})"
 
-    def step(self, theta: Vector, aggregate: Vector, progress: Progress, state: YogiState | None) -> tuple[Vector, YogiState]:
+    def step(self, theta: Vector, aggregate: Vector, view: StepView, state: YogiState | None) -> tuple[Vector, YogiState]:
         """The next theta, and (m, v)."""
         g = wide(aggregate)
         m, v = state or (np.zeros_like(g), np.full_like(g, self.tau**2))

@@ -1,0 +1,68 @@
+"""Where torch computes: the one place that chooses a device, and the one place where values move to it and back.
+
+    cpu       one thread; the bits are a function of the inputs (exact tier)
+    cuda:N    the GPU of that number; `cuda` is the first. Its kernels promise no bits: fidelity tier only
+    auto      the first GPU, where there is one and the order is arrival; else cpu
+
+A `Device` takes NumPy arrays and gives NumPy arrays, so that nobody else has to know where it is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from numpy.typing import NDArray
+
+from flame.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+M = TypeVar("M", bound="torch.nn.Module")
+
+
+def gpus() -> int:
+    """How many GPUs torch can use here."""
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def chosen(asked: str, commit_order: str, count: Callable[[], int] = gpus) -> str:
+    """The device that `device: asked` means here: `cpu` or `cuda:N`. Raises ConfigError where it can't be had, or may not be."""
+    if asked == "auto":
+        return "cuda:0" if commit_order == "arrival" and count() > 0 else "cpu"
+    if asked == "cpu":
+        return asked
+    number = int(asked.partition(":")[2] or 0)
+    if commit_order != "arrival":
+        raise ConfigError(
+            f"`device: {asked}` can't carry out `commit_order: {commit_order}`: the exact tier claims equal bits, and a GPU promises none",
+            "give `device: cpu`, or the fidelity tier (`commit_order: arrival`, `pacing: relative`)",
+        )
+    here = count()
+    if number >= here:
+        there = "there is none here" if here == 0 else f"there is only {'cuda:0' if here == 1 else f'cuda:0 to cuda:{here - 1}'}"
+        raise ConfigError(f"`device: {asked}` isn't there: {there}", "give `device: auto`, which takes what there is, or `device: cpu`")
+    return f"cuda:{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """name: `cpu` or `cuda:N`."""
+
+    name: str = "cpu"
+
+    def put(self, values: NDArray[Any], dtype: "torch.dtype | None" = None) -> "torch.Tensor":
+        """A tensor there, in memory of its own."""
+        import torch
+
+        return torch.tensor(values, dtype=dtype).to(self.name)
+
+    def get(self, tensor: "torch.Tensor") -> NDArray[Any]:
+        """Its values here, without history."""
+        return tensor.detach().cpu().numpy()
+
+    def hold(self, module: M) -> M:
+        """The module, its parameters and buffers there."""
+        return module.to(self.name)
