@@ -274,3 +274,15 @@ def test_names_of_the_shipped_file_are_whole_tokens() -> None:
     assert all(RUN_SET.fullmatch(name) for name in shipped.run_sets)
     assert all(BASELINE.fullmatch(name) for name in shipped.baselines)
     assert not any(OTHER_TOKEN.fullmatch(token) for name in shipped.baselines for token in name.split("_"))
+
+
+def test_smoke_is_every_baseline_and_every_run_set_resolves() -> None:
+    shipped = load(Path(__file__).parents[2] / "experiments.yaml")
+    assert sorted(shipped.run_sets["smoke"].baselines) == sorted(shipped.baselines)
+    for name, run_set in shipped.run_sets.items():
+        assert len(shipped.resolve(name)) == len(run_set.baselines) * len(run_set.seeds)
+
+
+def test_a_run_set_is_found_with_underscores_for_hyphens() -> None:
+    shipped = load(Path(__file__).parents[2] / "experiments.yaml")
+    assert [each.run_set for each in shipped.resolve("demo_all")] == ["demo-all"] * 3
