@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from flame.config.condition import Condition
 from flame.core.tasks import EvalResult, Evaluate, Result, Task
+from flame.learn.allocator import keep_freed_memory
 from flame.learn.data import load
 from flame.learn.device import Device
 from flame.learn.estimators import local_step, self_check
@@ -40,6 +41,7 @@ class TextLearner:
     def __init__(self, condition: Condition, prefix_cache: bool = True, device: str = "cpu") -> None:
         """Raises ConfigError for missing data or model, ArithmeticError when the start-up self-check fails."""
         one_thread()
+        keep_freed_memory()
         self._condition = condition
         self._data = load(condition)
         columns, pretrained = self._data.columns, locate(condition.model)
