@@ -4,7 +4,7 @@ Whoever adds an optional feature adds a row.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,22 +15,51 @@ PLAIN: dict[str, Any] = {
     "trainers": 10, "goal": 3, "concurrency": 6, "loop": "async", "select": "async_oort", "commit": ["agg_goal"], "toy": {"features": 100},
     "delays": {"values": [0.15, 0.2, 0.25, 0.25, 0.3, 0.3, 0.4, 0.5, 0.5, 0.6]}, "stop": {"cycles": 20},
 }  # fmt: skip
+PHONES = {"trace": "phone_2st", "time_scale": 6000}
+SGD = {"type": "sgd", "lr": 0.01}
+TRUST = {"type": "trust_ratio", "rho": 0.1}
+LONGEST = {"type": "best_of", "probes": 5}
+ALIGNED = {"type": "grad_aware", "base": "felix"}
+GATE = [{"type": "variance", "threshold": 0.05}, {"type": "cap", "max": 6}]
 
-OFF: dict[str, dict[str, Any]] = {
-    "availability": {"availability": {"trace": "syn_0"}},
-    "down": {"payload": {"down": "always_full"}},
-    "up": {"payload": {"up": "dense"}},
-    "wire_dtype": {"payload": {"wire_dtype": "f32"}},
-}
-"""What is off, as it is written out."""
 
-ON: dict[str, dict[str, Any]] = {
-    "availability": {"availability": {"trace": "phone_2st", "time_scale": 6000}},
-    "down": {"payload": {"down": "delta"}},
-    "up": {"payload": {"up": "seeds"}},
-    "wire_dtype": {"payload": {"wire_dtype": "bf16"}},
-}
-"""The same feature at work: its journal must differ, or the row above proves nothing."""
+class Feature(NamedTuple):
+    """One optional feature. off: as it is written out. on: at work, whose journal must differ, or `off` proves nothing.
+
+    within: what else both runs say, and the one without it.
+    """
+
+    off: dict[str, Any]
+    on: dict[str, Any]
+    within: dict[str, Any] = {}
+
+
+FEATURES = {
+    "availability": Feature({"availability": {"trace": "syn_0"}}, {"availability": PHONES}),
+    "abandon": Feature(
+        {"availability": PHONES | {"abandon_s": None}}, {"availability": PHONES | {"abandon_s": 900}}, {"availability": PHONES}
+    ),
+    "awareness": Feature({"awareness": "none"}, {"awareness": "oracular"}, {"availability": PHONES}),
+    "down": Feature({"payload": {"down": "always_full"}}, {"payload": {"down": "delta"}}),
+    "up": Feature({"payload": {"up": "dense"}}, {"payload": {"up": "seeds"}}),
+    "wire_dtype": Feature({"payload": {"wire_dtype": "f32"}}, {"payload": {"wire_dtype": "bf16"}}),
+    "sizes": Feature({"sizes": "static"}, {"sizes": {"type": "var_tracking", "target": 1, "goal_min": 1, "goal_max": 5}}, {"commit": GATE}),
+    "wan": Feature({"wan": {"seconds": 0, "down_mbit": None, "up_mbit": None}}, {"wan": {"seconds": 0.05}}),
+    "charged evaluation": Feature({"eval": {"seconds": 0, "blocks": False}}, {"eval": {"seconds": 0.2, "blocks": True}}),
+    "population": Feature({"population": {"joins": {}, "leaves": {}}}, {"population": {"joins": {"t3": 0.4}}}),
+    "staleness": Feature({"staleness": "accept"}, {"staleness": "exact"}),
+    "staleness unit": Feature({"staleness_unit": "version"}, {"staleness_unit": "cycle"}, {"rate": "fedbuff", "commit": GATE}),
+    "cap of the step": Feature({"server_opt": TRUST | {"cap": None}}, {"server_opt": TRUST | {"cap": 0.01}}, {"server_opt": TRUST}),
+    "schedule": Feature(
+        {"server_opt": TRUST | {"schedule": "constant"}}, {"server_opt": TRUST | {"schedule": "inverse"}}, {"server_opt": TRUST}
+    ),
+    "decay": Feature({"server_opt": SGD | {"decay": "none"}}, {"server_opt": SGD | {"decay": "round"}}),
+    "coin": Feature({"perturb": LONGEST | {"coin": False}}, {"perturb": LONGEST | {"coin": True}}, {"perturb": LONGEST}),
+    "inverse variance": Feature({"rate": ALIGNED | {"var_ref": None}}, {"rate": ALIGNED | {"var_ref": 0.01}}, {"rate": ALIGNED}),
+    "blacklist": Feature(
+        {"select": {"type": "async_oort", "blacklist": None}}, {"select": {"type": "async_oort", "blacklist": 2}}, {"select": "async_oort"}
+    ),
+}  # fmt: skip
 
 
 def journal(runs: Path, changes: dict[str, Any]) -> bytes:
@@ -39,13 +68,9 @@ def journal(runs: Path, changes: dict[str, Any]) -> bytes:
     return (done.path / "journal" / "sim-1.jsonl").read_bytes().split(b"\n", 1)[1]
 
 
-@pytest.fixture(scope="module")
-def absent(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The journal of the run that says nothing of any of them."""
-    return journal(tmp_path_factory.mktemp("absent"), {})
-
-
-@pytest.mark.parametrize("feature", OFF)
-def test_the_off_value_and_the_absent_key_give_the_same_journal(feature: str, absent: bytes, tmp_path: Path) -> None:
-    assert journal(tmp_path, OFF[feature]) == absent
-    assert journal(tmp_path, ON[feature]) != absent
+@pytest.mark.parametrize("name", FEATURES)
+def test_the_off_value_and_the_absent_key_give_the_same_journal(name: str, tmp_path: Path) -> None:
+    feature = FEATURES[name]
+    absent = journal(tmp_path, feature.within)
+    assert journal(tmp_path, feature.within | feature.off) == absent
+    assert journal(tmp_path, feature.within | feature.on) != absent
