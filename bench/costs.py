@@ -4,17 +4,20 @@
 
 Each row is a process of its own with one torch thread, batch 8 x 64 tokens. One forward is the loss of the same
 batch under the same condition with everything computed from the tokens (median CPU time over `--bins` bins, each
-touched once before); a row's time is divided by it, and by its probes. Peak is the process's resident set after the
-steps less that before the first, so that library and model don't count. A part is `name` or `name:last layers`.
+touched once before); a row's time is divided by it, and by its probes. Peak is the process's largest resident set during
+the steps less that before them: library and model, and what start-up needed, don't count. A part is `name` or
+`name:last layers`.
 """
 
 import argparse
+import ctypes
+import gc
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from resource import RUSAGE_SELF, getrusage
+from pathlib import Path
 from statistics import median
 from time import process_time
 
@@ -77,16 +80,30 @@ def measured(arm: Arm) -> dict[str, float]:
     learner = TextLearner(condition, prefix_cache=arm.cached)
     theta = tensor(learner.init)
     learner.objective(learner.bin("t1", 0)).losses(learner.init)
-    before = getrusage(RUSAGE_SELF).ru_maxrss
+    before = settled()
 
     def step(number: int) -> None:
         learner.run(Gradient("t1", 0, number, derive(1, number), theta))
 
     spent = cpu(step, arm.bins)
-    peak = getrusage(RUSAGE_SELF).ru_maxrss - before
+    peak = resident("VmHWM") - before
     plain = TextLearner(condition, prefix_cache=False)
     forward = cpu(lambda number: plain.objective(plain.bin("t1", number)).losses(plain.init), arm.bins)
-    return {"step": spent, "forward": forward, "size": learner.facts.layout.size, "peak": peak * 1024}
+    return {"step": spent, "forward": forward, "size": learner.facts.layout.size, "peak": peak}
+
+
+def settled() -> int:
+    """Bytes of the resident set, once freed memory is given back; its high-water mark starts here again (Linux)."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident("VmRSS")
+
+
+def resident(line: str) -> int:
+    """Bytes of a line of the process's status."""
+    found = next(each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith(f"{line}:"))
+    return 1024 * int(found.split()[1])
 
 
 def cpu(step: Callable[[int], object], bins: int) -> float:
