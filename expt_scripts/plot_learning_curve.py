@@ -76,10 +76,7 @@ def draw(curves: Mapping[str, Curve], x: str, title: str, out: Path) -> None:
     top.set_title(title, fontsize=8)
     bottom.set_ylabel("loss (nats)")
     bottom.set_xlabel(AXES[x] + (f" ({unit})" if x == "time" else ""))
-    if len(curves) > 4:
-        figure.legend(*top.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
-    else:
-        top.legend(loc="lower right")
+    figure.legend(*top.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
     figure.savefig(out)
 
 
