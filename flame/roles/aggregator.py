@@ -94,6 +94,7 @@ class Aggregator:
     def step(self, now: int, event: Event) -> list[Effect]:
         """Take one event; `released` then holds the keys of the rows that it set free."""
         self._now, self._effects, self.released = now, [], []
+        self.shelf.tidy()
         take = TAKE.get(type(event))
         if take is None:
             raise IllegalEvent(self, event)

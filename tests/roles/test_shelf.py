@@ -117,8 +117,20 @@ def test_it_reaches_back_so_far_and_no_farther(name: str) -> None:
     assert reach(oldest) is not None
     assert reach(oldest - 1) is None
     assert server.sent(oldest - 1).kind == "full"
+    server.shelf.tidy()
+    assert server.shelf.weights(oldest).kind == "full"
     with pytest.raises(KeyError):
         server.shelf.weights(oldest - 1)
+
+
+def test_the_reach_is_the_same_wherever_steps_end() -> None:
+    one, each = Server(**RULES["delta"]), Server(**RULES["delta"])
+    for _ in range(KEPT + 3):
+        one.commit()
+        each.commit()
+        each.shelf.tidy()
+    assert [one.sent(held).kind for held in range(KEPT + 3)] == [each.sent(held).kind for held in range(KEPT + 3)]
+    assert one.shelf.weights(0).kind == "full"
 
 
 def test_the_log_is_sent_while_it_is_shorter() -> None:
@@ -134,6 +146,7 @@ def test_the_log_is_sent_while_it_is_shorter() -> None:
 def test_others_than_those_two_rules_keep_this_version_only() -> None:
     server = Server()
     server.commit()
+    server.shelf.tidy()
     assert server.shelf.weights(1) == server.shelf.full()
     with pytest.raises(KeyError):
         server.shelf.weights(0)
