@@ -13,7 +13,7 @@ from flame.learn.bfloat16 import narrowed
 from flame.learn.params import Layout, tensor, total, vector, weighted_mean
 from flame.policies.payload.log import Logged, committed, read, written
 from flame.policies.payload.rules import KEPT
-from flame.policies.perturb import rebuilt
+from flame.policies.perturb import Perturb, Split, rebuilt
 from flame.policies.perturb.combined import seed_of
 from flame.policies.server_opt import StepView
 from flame.roles.cycle import Upload
@@ -21,7 +21,8 @@ from flame.roles.held import Held, advanced
 from flame.roles.roster import Row
 from flame.roles.shelf import Shelf
 
-LAYOUT = Layout(("a", "b"), ((300,), (20,)))
+LAYOUT = Layout(("a", "b", "c"), ((300,), (15,), (5,)))
+"""Of two shares one has two tensors, the other one."""
 INIT = tensor(np.linspace(-1, 1, LAYOUT.size).astype(np.float32))
 
 
@@ -30,12 +31,20 @@ def condition(**changes: Any) -> Condition:
     return Condition.model_validate(plain | changes)
 
 
+def told(perturb: Perturb, seed: int) -> tuple[int, int]:
+    """How many scalars an upload of that seed has, and numbers in its choice."""
+    if not isinstance(perturb, Split):
+        return perturb.told(LAYOUT)
+    share = perturb.share(seed, LAYOUT)
+    return perturb.of.told(Layout(LAYOUT.names[share], LAYOUT.shapes[share]))
+
+
 class Server:
     """Commits two uploads at a time, and puts them on its shelf."""
 
     def __init__(self, **changes: Any) -> None:
         self.condition = condition(**changes)
-        self.at, self.weights = Progress(), {"theta": INIT}
+        self.at, self.weights, self.ids = Progress(), {"theta": INIT}, 0
         self.shelf = Shelf(self.condition, self.weights)
         self.holds = {0: Held.of(0, self.shelf.full())}
 
@@ -52,13 +61,16 @@ class Server:
         self.holds[self.shelf.version] = Held.of(self.shelf.version, self.shelf.full())
 
     def upload(self, node: str) -> Upload:
-        at = self.at
-        row = Row(1, node, 0, 1, at.model_version, at.data_id, 0, at.cycle, 0, "full")
-        seed = seed_of(self.condition.perturb, (self.condition.seed, node, row.version, row.data_id, row.draw, row.id))
-        scalars = np.array([0.5 + at.model_version], np.float32)
-        guided = self.condition.perturb.type == "guided"
-        sent = {"scalars": tensor(scalars)} | ({"choice": tensor(np.array([1, 2], np.uint8))} if guided else {})
-        delta = tensor(rebuilt(self.condition.perturb, seed, LAYOUT, scalars, (1, 2) if guided else ()))
+        """The answer to the next assign: scalars that grow, and candidate 1 for the first tensor, 2 for the next, ..."""
+        at, perturb = self.at, self.condition.perturb
+        self.ids += 1
+        row = Row(self.ids, node, 0, 1, at.model_version, at.data_id, 0, at.cycle, 0, "full")
+        seed = seed_of(perturb, (self.condition.seed, node, row.version, row.data_id, row.draw, row.id))
+        count, numbers = told(perturb, seed)
+        scalars = (np.arange(count) + 0.5 + at.model_version).astype(np.float32)
+        choice = tuple(range(1, numbers + 1))
+        sent = {"scalars": tensor(scalars)} | ({"choice": tensor(np.array(choice, np.uint8))} if choice else {})
+        delta = tensor(rebuilt(perturb, seed, LAYOUT, scalars, choice))
         return Upload(row, 1, delta, 0.5 if node == "t0" else 1.0, 0, Payload("seeds", sent))
 
     def sent(self, held: int) -> Payload:
@@ -78,10 +90,18 @@ RULES: dict[str, dict[str, Any]] = {
         "perturb": {"type": "split", "shares": 2},
         "server_opt": {"type": "trust_ratio", "rho": 0.5, "cap": 0.1},
     },
+    "replay of shares of means": {
+        "payload": {"down": "replay", "up": "seeds"},
+        "perturb": {"type": "split", "shares": 2, "of": {"type": "mean_of", "probes": 3}},
+    },
+    "replay of ragged shares": {
+        "payload": {"down": "replay", "up": "seeds"},
+        "perturb": {"type": "split", "shares": 2, "of": {"type": "guided", "candidates": 3}},
+    },
     "delta": {"payload": {"down": "delta"}},
     "delta of halves": {"payload": {"down": "delta", "wire_dtype": "bf16"}},
     "replay": {"payload": {"down": "replay", "up": "seeds"}},
-    "replay of guided": {"payload": {"down": "replay", "up": "seeds"}, "perturb": {"type": "guided", "candidates": 3}},
+    "replay of guided": {"payload": {"down": "replay", "up": "seeds"}, "perturb": {"type": "guided", "candidates": 4}},
     "replay under decay": {"payload": {"down": "replay", "up": "seeds"}, "server_opt": {"type": "sgd", "lr": 0.1, "decay": "round"}},
 }
 
@@ -160,14 +180,15 @@ def test_other_mathematics_is_found() -> None:
         advanced(held, 1, 1, payload, server.condition, LAYOUT)
 
 
-@pytest.mark.parametrize("choice", [(), (3,), (0, 255)])
-def test_a_log_is_read_as_it_was_written(choice: tuple[int, ...]) -> None:
-    def logged(seed: int, rate: float) -> Logged:
-        return Logged(seed, rate, tensor(np.array([rate, -rate], np.float32)), choice)
+@pytest.mark.parametrize("scalars", [(2, 2, 2), (2, 1, 3)], ids=str)
+@pytest.mark.parametrize("choices", [[()] * 3, [(3,)] * 3, [(0, 255)] * 3, [(1, 2, 3), (), (4,)]], ids=str)
+def test_a_log_is_read_as_it_was_written(choices: list[tuple[int, ...]], scalars: tuple[int, ...]) -> None:
+    def logged(number: int, seed: int, rate: float) -> Logged:
+        return Logged(seed, rate, tensor(np.linspace(-rate, rate, scalars[number]).astype(np.float32)), choices[number])
 
     commits = [
-        committed(Progress(1, 2, 3, 4, 5), [logged(2**64 - 1, 1.0), logged(0, 1 / 3)]),
-        committed(Progress(1, 3, 0, 5, 6), [logged(2**63, 0.1)]),
+        committed(Progress(1, 2, 3, 4, 5), [logged(0, 2**64 - 1, 1.0), logged(1, 0, 1 / 3)]),
+        committed(Progress(1, 3, 0, 5, 6), [logged(2, 2**63, 0.1)]),
     ]
     theta = Tensor("float32", (1,), b"1234")
     assert read(written(commits, theta)) == (commits, theta.digest)

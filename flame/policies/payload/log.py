@@ -7,7 +7,9 @@ the very functions that the aggregator uses, in the same order, so the bits are 
 theta goes along: another processor's mathematics is found, not trained on.
 
 Written down, per commit: at (versions, 5) int32 (progress before it), counts (versions,) int32; per upload in
-canonical order: seeds (n,) int64, rates (n,) float64, scalars (n, k) in theta's dtype, choice (n, c) uint8.
+canonical order: seeds (n,) int64, rates (n,) float64, and its numbers behind one another: scalars (sum k,) in theta's
+dtype, choice (sum c,) uint8. Where k differs among the uploads, scalars_of (n,) int32 has each one's; choice_of as much for
+c, which differs where the shares of a `split` of `guided` have different numbers of tensors.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flame.core.progress import Progress
 from flame.core.tensor import Tensor
@@ -22,6 +25,8 @@ from flame.learn.params import Layout, array, tensor, total, vector, weighted_me
 from flame.policies.perturb import Perturb, rebuilt
 from flame.policies.perturb.combined import Choice
 from flame.policies.server_opt import ServerOpt, StepView
+
+Numbers = NDArray[np.generic]
 
 REMEMBERED = 8
 """Steps that a process has taken and keeps, for its other trainers."""
@@ -84,15 +89,21 @@ def _step(theta: Tensor, commit: Commit, rules: Rules) -> tuple[Tensor, Tensor]:
 def written(commits: Sequence[Commit], theta: Tensor) -> dict[str, Tensor]:
     """The commits, and the digest of the theta that they lead to."""
     uploads = [each for commit in commits for each in commit.uploads]
-    parts = {
+    return {
         "at": tensor(np.array([commit.at for commit in commits], np.int32)),
         "counts": tensor(np.array([len(commit.uploads) for commit in commits], np.int32)),
         "seeds": tensor(np.array([each.seed for each in uploads], np.uint64).view(np.int64)),
         "rates": tensor(np.array([each.rate for each in uploads], np.float64)),
-        "scalars": tensor(np.stack([vector(each.scalars) for each in uploads])),
         "digest": tensor(np.frombuffer(bytes.fromhex(theta.digest), np.uint8)),
+        **_flat("scalars", [vector(each.scalars) for each in uploads]),
+        **(_flat("choice", [np.array(each.choice, np.uint8) for each in uploads]) if any(each.choice for each in uploads) else {}),
     }
-    return parts | ({"choice": tensor(np.array([each.choice for each in uploads], np.uint8))} if uploads[0].choice else {})
+
+
+def _flat(name: str, pieces: Sequence[Numbers]) -> dict[str, Tensor]:
+    lengths = [len(piece) for piece in pieces]
+    told = {} if len(set(lengths)) == 1 else {f"{name}_of": tensor(np.array(lengths, np.int32))}
+    return {name: tensor(np.concatenate(pieces))} | told
 
 
 def read(parts: Mapping[str, Tensor]) -> tuple[list[Commit], str]:
@@ -105,7 +116,13 @@ def read(parts: Mapping[str, Tensor]) -> tuple[list[Commit], str]:
 
 def _uploads(parts: Mapping[str, Tensor]) -> Iterator[Logged]:
     seeds = array(parts["seeds"]).view(np.uint64).tolist()
-    rates, scalars = array(parts["rates"]).tolist(), array(parts["scalars"])
-    choices = array(parts["choice"]).tolist() if "choice" in parts else [()] * len(seeds)
+    rates, scalars = array(parts["rates"]).tolist(), _pieces("scalars", parts, len(seeds))
+    choices = [piece.tolist() for piece in _pieces("choice", parts, len(seeds))] if "choice" in parts else [()] * len(seeds)
     for seed, rate, slopes, choice in zip(seeds, rates, scalars, choices, strict=True):
         yield Logged(seed, rate, tensor(slopes), tuple(choice))
+
+
+def _pieces(name: str, parts: Mapping[str, Tensor], count: int) -> list[Numbers]:
+    """What `_flat` put together."""
+    numbers, lengths = array(parts[name]), parts.get(f"{name}_of")
+    return np.split(numbers, count if lengths is None else np.cumsum(array(lengths))[:-1])
