@@ -63,7 +63,7 @@ class Aggregator:
         self._detailed = level == "full"
         self.theta = init
         self.direction: Tensor | None = None
-        self.shelf = Shelf(condition, {"theta": init})
+        self.shelf = Shelf(condition, {"theta": init}, layout or Layout.whole(init))
         self._intake = Intake(condition, layout or Layout.whole(init))
         self.phase = GATHERING
         self.inbox = Inbox(condition.commit_order)

@@ -15,9 +15,10 @@ from flame.config.condition import Condition
 from flame.core.messages import Payload
 from flame.core.progress import Progress
 from flame.core.tensor import Tensor
+from flame.learn.params import Layout
 from flame.learn.patch import patch
 from flame.policies.payload import DOWN
-from flame.policies.payload.log import Commit, Logged, committed, written
+from flame.policies.payload.log import DRAWN, Commit, Logged, committed, written
 from flame.policies.payload.seeds import chosen
 from flame.policies.payload.wire import travelling
 from flame.policies.perturb.combined import seed_of
@@ -27,10 +28,11 @@ from flame.roles.cycle import Upload
 class Shelf:
     """weights: `theta`, and `u` where guided perturbations want it."""
 
-    def __init__(self, condition: Condition, weights: dict[str, Tensor]) -> None:
+    def __init__(self, condition: Condition, weights: dict[str, Tensor], layout: Layout) -> None:
         self.version = 0
         self._seed, self._perturb, self._wire = condition.seed, condition.perturb, condition.payload.wire_dtype
         self._rule, self._logs = DOWN[condition.payload.down], condition.payload.down == "replay"
+        self._drawn = condition.perturb.drawn(layout) if self._logs else 0
         self._full: dict[int, Payload] = {}
         self._oldest = 0
         self._commits: dict[int, Commit] = {}
@@ -77,11 +79,13 @@ class Shelf:
         return self._made["delta", held]
 
     def log(self, held: int) -> Payload | None:
-        """The commits since; u follows from the last of them."""
+        """The commits since, where taking them again costs no more than `DRAWN`; u follows from the last of them."""
         if held < self._reaches_to:
             return None
         if ("log", held) not in self._made:
             commits = [self._commits[version] for version in range(held, self.version)]
+            if self._drawn * sum(len(commit.uploads) for commit in commits) > DRAWN:
+                return None
             self._made["log", held] = Payload("replay", written(commits, self.full().tensors["theta"]), held)
         return self._made["log", held]
 

@@ -11,11 +11,13 @@ from flame.core.progress import Progress
 from flame.core.tensor import Tensor
 from flame.learn.bfloat16 import narrowed
 from flame.learn.params import Layout, tensor, total, vector, weighted_mean
-from flame.policies.payload.log import Logged, committed, read, written
+from flame.policies.payload import log
+from flame.policies.payload.log import DRAWN, Logged, committed, read, written
 from flame.policies.payload.rules import KEPT
-from flame.policies.perturb import Perturb, Split, rebuilt
+from flame.policies.perturb import BestOf, Guided, MeanOf, Perturb, Single, Split, rebuilt
 from flame.policies.perturb.combined import seed_of
 from flame.policies.server_opt import StepView
+from flame.roles import shelf
 from flame.roles.cycle import Upload
 from flame.roles.held import Held, advanced
 from flame.roles.roster import Row
@@ -45,7 +47,7 @@ class Server:
     def __init__(self, **changes: Any) -> None:
         self.condition = condition(**changes)
         self.at, self.weights, self.ids = Progress(), {"theta": INIT}, 0
-        self.shelf = Shelf(self.condition, self.weights)
+        self.shelf = Shelf(self.condition, self.weights, LAYOUT)
         self.holds = {0: Held.of(0, self.shelf.full())}
 
     def commit(self) -> None:
@@ -161,6 +163,37 @@ def test_the_log_is_sent_while_it_is_shorter() -> None:
     first = kinds.index("replay")
     assert 0 < first < 19
     assert kinds == ["full"] * first + ["replay"] * (20 - first)
+
+
+@pytest.mark.parametrize(("perturb", "each"), [({"type": "mean_of", "probes": 10}, 3200), ({"type": "best_of", "probes": 10}, 320)])
+def test_the_log_is_as_long_as_what_it_takes_to_follow_it_allows(perturb: dict[str, Any], each: int, monkeypatch: Any) -> None:
+    """Two uploads a commit."""
+    server = Server(payload={"down": "replay", "up": "seeds"}, perturb=perturb)
+    monkeypatch.setattr(shelf, "DRAWN", 5 * 2 * each)
+    for _ in range(8):
+        server.commit()
+    assert [held for held in range(8) if server.shelf.log(held) is not None] == [3, 4, 5, 6, 7]
+
+
+def test_a_worker_of_a_large_model_is_not_sent_what_it_follows_for_longer_than_its_grace() -> None:
+    """At p = 450 340 ten uploads of ten probes take 45 million numbers, 1.5 s; two commits of them are too many."""
+    large = Layout(("w",), ((450_340,),))
+    assert 10 * MeanOf(probes=10).drawn(large) <= DRAWN < 2 * 10 * MeanOf(probes=10).drawn(large)
+    assert [rule.drawn(large) for rule in (Single(), BestOf(), Guided())] == [450_340, 450_340, 4_503_400]
+    assert Split(shares=2, of=MeanOf(probes=3)).drawn(LAYOUT) == 3 * 315
+
+
+def test_trainers_of_one_process_share_the_steps_of_a_log(monkeypatch: Any) -> None:
+    server = Server(**RULES["replay"])
+    for _ in range(20):
+        server.commit()
+    held = 20 - sum(server.sent(held).kind == "replay" for held in range(20))
+    taken: list[int] = []
+    monkeypatch.setattr(log, "_TAKEN", log._Taken())
+    monkeypatch.setattr(log, "rebuilt", lambda rule, seed, *rest: taken.append(seed) or rebuilt(rule, seed, *rest))
+    for _ in range(5):
+        server.after(held)
+    assert len(taken) == 2 * (20 - held)
 
 
 def test_others_than_those_two_rules_keep_this_version_only() -> None:

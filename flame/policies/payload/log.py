@@ -12,9 +12,9 @@ dtype, choice (sum c,) uint8. Where k differs among the uploads, scalars_of (n,)
 c, which differs where the shares of a `split` of `guided` have different numbers of tensors.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,19 @@ from numpy.typing import NDArray
 from flame.core.progress import Progress
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout, array, tensor, total, vector, weighted_mean
-from flame.policies.perturb import Perturb, rebuilt
+from flame.policies.payload.rules import KEPT
+from flame.policies.perturb import Perturb, PerturbRule, rebuilt
 from flame.policies.perturb.combined import Choice
 from flame.policies.server_opt import ServerOpt, StepView
 
 Numbers = NDArray[np.generic]
 
-REMEMBERED = 8
-"""Steps that a process has taken and keeps, for its other trainers."""
+DRAWN = 60_000_000
+"""Random numbers that following one log may take: a core draws some 3 x 10^7 a second, so 2 s.
+
+A trainer follows it in its machine's step, and while a step runs, its worker sends no heartbeat. At `limits.grace_s` (15 s)
+without one the worker is taken for dead and killed, so this stays far below it, on a core that is shared or slow too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,42 @@ def retaken(theta: Tensor, commits: Sequence[Commit], rules: Rules) -> tuple[Ten
     """theta after these commits, one at least, and u, the sum of the last one's uploads."""
     direction = theta
     for commit in commits:
-        theta, direction = _step(theta, commit, rules)
+        theta, direction = _TAKEN.take(theta, commit, rules)
     return theta, direction
 
 
-@lru_cache(maxsize=REMEMBERED)
+def drawn(commit: Commit, perturb: PerturbRule, layout: Layout) -> int:
+    """Random numbers that taking this step again draws: of n uploads of P probes n P p, at most."""
+    return len(commit.uploads) * perturb.drawn(layout)
+
+
+class _Taken:
+    """Steps that this process has taken: as many as one log may have, so that trainers of one process share them."""
+
+    def __init__(self) -> None:
+        self._steps: OrderedDict[tuple[Tensor, Commit, Rules], tuple[Tensor, Tensor]] = OrderedDict()
+        self._drawn = 0
+
+    def take(self, theta: Tensor, commit: Commit, rules: Rules) -> tuple[Tensor, Tensor]:
+        """theta and the sum of uploads after one commit."""
+        step = theta, commit, rules
+        taken = self._steps.get(step)
+        if taken is None:
+            taken = self._steps[step] = _step(theta, commit, rules)
+            self._drawn += self._cost(step)
+        self._steps.move_to_end(step)
+        while len(self._steps) > 1 and (self._drawn > DRAWN or len(self._steps) > KEPT):
+            self._drawn -= self._cost(self._steps.popitem(last=False)[0])
+        return taken
+
+    @staticmethod
+    def _cost(step: tuple[Tensor, Commit, Rules]) -> int:
+        return drawn(step[1], step[2].perturb, step[2].layout)
+
+
+_TAKEN = _Taken()
+
+
 def _step(theta: Tensor, commit: Commit, rules: Rules) -> tuple[Tensor, Tensor]:
     deltas = [tensor(rebuilt(rules.perturb, each.seed, rules.layout, vector(each.scalars), each.choice)) for each in commit.uploads]
     aggregate = weighted_mean(deltas, [each.rate for each in commit.uploads])

@@ -34,7 +34,7 @@ class Shelf(Protocol):
         ...
 
     def log(self, held: int) -> Payload | None:
-        """How the version `held` became this one, commit by commit; None where it isn't known that far back."""
+        """How the version `held` became this one, commit by commit; None where it isn't known that far back, or costs too much."""
         ...
 
 

@@ -57,6 +57,10 @@ class BestOf(Policy):
         """One scalar, and the number of its probe."""
         return 1, 1
 
+    def drawn(self, layout: Layout) -> int:
+        """The probe that was chosen."""
+        return layout.size
+
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar, and one of the probes."""
         return scalars == 1 and len(choice) == 1 and choice[0] < self.probes

@@ -69,6 +69,10 @@ class PerturbRule(Protocol):
         """How many scalars an upload has, and numbers in its choice: the most, where it depends."""
         ...
 
+    def drawn(self, layout: Layout) -> int:
+        """How many random numbers rebuilding an upload takes, the most, where it depends."""
+        ...
+
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """Whether an upload can have so many scalars, and that choice."""
         ...

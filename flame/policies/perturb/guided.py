@@ -62,6 +62,10 @@ class Guided(Policy):
         """One scalar, and a number a tensor."""
         return 1, len(layout.names)
 
+    def drawn(self, layout: Layout) -> int:
+        """All candidates, where the last of them was kept."""
+        return self.candidates * layout.size
+
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar, and a candidate per tensor."""
         return scalars == 1 and len(choice) == len(layout.names) and max(choice) < self.candidates

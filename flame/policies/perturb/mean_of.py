@@ -48,6 +48,10 @@ class MeanOf(Policy):
         """A scalar a probe."""
         return self.probes, 0
 
+    def drawn(self, layout: Layout) -> int:
+        """All probes."""
+        return self.probes * layout.size
+
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """A scalar a probe."""
         return (scalars, choice) == (self.probes, ())

@@ -47,6 +47,10 @@ class Single(Policy):
         """One scalar."""
         return 1, 0
 
+    def drawn(self, layout: Layout) -> int:
+        """The one probe."""
+        return layout.size
+
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar."""
         return (scalars, choice) == (1, ())

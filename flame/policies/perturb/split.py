@@ -76,6 +76,10 @@ class Split(Policy):
         """The inner one's, on the share of most tensors."""
         return max(self.of.told(self._alone(number, layout)[0]) for number in range(self.shares))
 
+    def drawn(self, layout: Layout) -> int:
+        """The inner one's, on the dearest share."""
+        return max(self.of.drawn(self._alone(number, layout)[0]) for number in range(self.shares))
+
     def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
         """Whether it fits the inner one on some share."""
         return any(self.of.fits(self._alone(number, layout)[0], scalars, choice) for number in range(self.shares))
