@@ -362,9 +362,9 @@ class Condition(Frozen):
         width = len(str(self.trainers - 1))
         return tuple(f"t{number:0{width}}" for number in range(self.trainers))
 
-    def probes(self, size: int) -> int:
-        """P, the directions that one upload has measured of p = `size`; a true gradient knows all of them."""
-        return size if self.estimator.type == "backprop" else self.perturb.probes
+    def worth(self, size: int) -> float:
+        """How many random directions of p = `size` one upload is worth; a true gradient knows all of them."""
+        return float(size) if self.estimator.type == "backprop" else self.perturb.worth
 
     @property
     def start(self) -> Sizes:

@@ -323,7 +323,7 @@ class Aggregator:
         """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
         at, pool, theta = self.cycle.progress, self.cycle.pool, vector(self.theta)
         aggregate = self.cycle.aggregate()
-        view = StepView(at, len(self.cycle.pool), self.condition.probes(theta.size))
+        view = StepView(at, len(self.cycle.pool), self.condition.worth(theta.size))
         moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, view, self._opt_state)
         self._diverged = accounts.non_finite(moved, aggregate, cohort, at)
         self.theta = tensor(moved)

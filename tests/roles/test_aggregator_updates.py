@@ -335,11 +335,16 @@ def test_an_update_that_is_refused_has_its_age_in_the_same_unit() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "share"),
-    [({}, 0.01 * 1.5**0.5), ({"perturb": {"type": "mean_of", "probes": 4}}, 0.01 * 6**0.5), ({"estimator": "backprop"}, 0.01 * 3**0.5)],
+    [
+        ({}, 0.01 * 1.5**0.5),
+        ({"perturb": {"type": "mean_of", "probes": 4}}, 0.01 * 6**0.5),
+        ({"perturb": {"type": "best_of", "probes": 10}}, 0.01 * (3 * 3.799621 / 2) ** 0.5),
+        ({"estimator": "backprop"}, 0.01 * 3**0.5),
+    ],
 )
 def test_the_step_is_told_how_much_was_looked_at(changes: dict[str, object], share: float) -> None:
-    """n = 3 uploads of P = 1, 4, and of all p = 2 directions: rho is capped to 0.01 sqrt(nP/p), theta's floor is 1."""
+    """n = 3 uploads that are worth w = 1, 4, 3.8 and all p = 2 directions: rho is capped to 0.01 sqrt(nw/p), theta's floor is 1."""
     stage = started(goal=3, server_opt={"type": "trust_ratio", "rho": 0.5, "cap": 0.01}, **changes)
     for assign in (1, 2, 3):
         stage.answer(assign)
-    assert stage.theta == pytest.approx((-share / 2**0.5, -share / 2**0.5))
+    assert stage.theta == pytest.approx((-share / 2**0.5, -share / 2**0.5), rel=1e-6)

@@ -55,7 +55,7 @@ class Server:
         pool = [self.upload(node) for node in ("t0", "t1")]
         deltas = [upload.delta for upload in pool]
         mean = weighted_mean(deltas, [upload.rate for upload in pool])
-        theta, _ = of.server_opt.step(vector(self.weights["theta"]), mean, StepView(at, len(pool), of.perturb.probes), None)
+        theta, _ = of.server_opt.step(vector(self.weights["theta"]), mean, StepView(at, len(pool), of.perturb.worth), None)
         self.at = Progress(at.round, at.data_id + 1, 0, at.model_version + 1, at.cycle + 1)
         wanted = of.perturb.wants_direction(self.at.model_version, self.at.data_id)
         self.weights = {"theta": tensor(theta)} | ({"u": total(deltas)} if wanted else {})

@@ -112,7 +112,7 @@ _TAKEN = _Taken()
 def _step(theta: Tensor, commit: Commit, rules: Rules) -> tuple[Tensor, Tensor]:
     deltas = [tensor(rebuilt(rules.perturb, each.seed, rules.layout, vector(each.scalars), each.choice)) for each in commit.uploads]
     aggregate = weighted_mean(deltas, [each.rate for each in commit.uploads])
-    view = StepView(Progress(*commit.at), len(deltas), rules.perturb.probes)
+    view = StepView(Progress(*commit.at), len(deltas), rules.perturb.worth)
     moved, _ = rules.server_opt.step(vector(theta), aggregate, view, None)
     direction = total(deltas)
     assert direction is not None

@@ -41,6 +41,11 @@ class PerturbRule(Protocol):
         """P: how many directions are measured for one upload."""
         ...
 
+    @property
+    def worth(self) -> float:
+        """p E[cos^2] of an upload with the gradient: how many random directions' mean would know as much."""
+        ...
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed of the `turn`-th assign of a run, where its turn plays a part."""
         ...

@@ -29,6 +29,11 @@ class Guided(Policy):
         """P: one."""
         return 1
 
+    @property
+    def worth(self) -> float:
+        """One direction: the candidates are compared with u, not with the gradient."""
+        return 1.0
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed as it is: every assign probes everything."""
         return seed

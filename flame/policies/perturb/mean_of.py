@@ -20,6 +20,11 @@ class MeanOf(Policy):
     probes: PositiveInt = 10
     distribution: Distribution = "gaussian"
 
+    @property
+    def worth(self) -> float:
+        """P directions: all are sent."""
+        return float(self.probes)
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed as it is: every assign probes everything."""
         return seed

@@ -19,6 +19,11 @@ class Single(Policy):
         """P: one."""
         return 1
 
+    @property
+    def worth(self) -> float:
+        """One direction."""
+        return 1.0
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed as it is: every assign probes everything."""
         return seed

@@ -45,6 +45,11 @@ class Split(Policy):
         """P of the inner perturbation: a share sees P of p / S directions, n / S times, which is n P of p again."""
         return self.of.probes
 
+    @property
+    def worth(self) -> float:
+        """The inner one's, on the share: as with `probes`, what p / S loses of an upload, n / S times undoes."""
+        return self.of.worth
+
     def dealt(self, seed: int, turn: int) -> int:
         """A seed of 64 bits whose residue is the share of that turn; 56 of its bits are `seed`'s."""
         return (seed >> 8) * self.shares + turn % self.shares
