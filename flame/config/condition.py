@@ -381,6 +381,6 @@ class Condition(Frozen):
         """`exact` in stamp order, `fidelity` in arrival order."""
         return "exact" if self.commit_order == "stamp" else "fidelity"
 
-    def max_rejects(self, concurrency: int) -> int:
-        """Releases without a close after which the run is starved, with that C in force."""
-        return self.limits.max_rejects or 10 * concurrency
+    def max_rejects(self, slots: int) -> int:
+        """Releases without a close after which the run is starved. slots: C, or more, where it has fallen below what is out."""
+        return self.limits.max_rejects or 10 * slots

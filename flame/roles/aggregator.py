@@ -193,7 +193,7 @@ class Aggregator:
     def _decide(self) -> None:
         """Fill the slots; find out whether anything can still happen."""
         self._refill()
-        if self._since_close >= self.condition.max_rejects(self.cycle.concurrency):
+        if self._since_close >= self.condition.max_rejects(self.cycle.slots):
             self._stop("STARVED", f"no cycle has closed for {self._since_close} releases\n{stuck_table(self)}")
         elif not self.inbox.can_advance():
             self._stop("STARVED", f"nothing is in flight and nobody can be chosen\n{stuck_table(self)}")
@@ -336,7 +336,7 @@ class Aggregator:
         view = SizesView(self.condition.start, self.condition.trainers, pooled, committed)
         (goal, concurrency), self._sizes_state = self.condition.sizes.sample(view, self._sizes_state)
         quota = max(0, concurrency - self.roster.in_flight) if self.condition.loop == "sync" else None
-        self.cycle.open(goal, concurrency, quota)
+        self.cycle.open(goal, concurrency, quota, len(self.roster.open))
 
     # ---- evaluation and the end
 
