@@ -43,16 +43,23 @@ class TestIllegal:
             stage.step(Received("t0", bad))
 
     @pytest.mark.parametrize(
-        "tensors",
-        [{}, {"theta": numbers(1, 1)}, {"delta": numbers(1)}, {"delta": numbers(1, 1, 1)}],
+        ("kind", "tensors", "why"),
+        [
+            ("dense", {}, r"is of `dense` with \[\], where `dense` with \['delta'\] was asked for"),
+            ("dense", {"theta": numbers(1, 1)}, r"is .* with \['theta'\], where"),
+            ("dense", {"delta": numbers(1, 1), "u": numbers(1, 1)}, r"is .* with \['delta', 'u'\], where"),
+            ("seeds", {"delta": numbers(1, 1)}, r"is of `seeds` with"),
+            ("dense", {"delta": numbers(1)}, r"brings .* for a theta of float64\[2\]"),
+            ("dense", {"delta": numbers(1, 1, 1)}, r"brings .* for a theta of float64\[2\]"),
+        ],
     )  # fmt: skip
-    def test_a_delta_that_does_not_fit_theta(self, tensors: dict[str, object]) -> None:
+    def test_an_upload_that_is_not_what_was_asked_for(self, kind: str, tensors: dict[str, object], why: str) -> None:
         """A vector of one number would be added to all of theta, silently."""
         stage = started()
         good = stage.update(1).msg
         assert isinstance(good, Update)
-        with pytest.raises(IllegalEvent, match=r"update 1 of `t0`, which brings .* for a theta of float64\[2\]"):
-            stage.step(Received("t0", replace(good, payload=Payload("dense", tensors))))  # type: ignore[arg-type]
+        with pytest.raises(IllegalEvent, match=f"update 1 of `t0`, which {why}"):
+            stage.step(Received("t0", replace(good, payload=Payload(kind, tensors))))  # type: ignore[arg-type]
         assert stage.machine.accepts == 0
 
 

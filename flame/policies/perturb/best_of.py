@@ -71,7 +71,7 @@ class BestOf(Policy):
         """The probe that was chosen."""
         return layout.size
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar, and one of the probes."""
         return scalars == 1 and len(choice) == 1 and choice[0] < self.probes
 

@@ -78,8 +78,8 @@ class PerturbRule(Protocol):
         """How many random numbers rebuilding an upload takes, the most, where it depends."""
         ...
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
-        """Whether an upload can have so many scalars, and that choice."""
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """Whether an upload of that seed can have so many scalars, and that choice."""
         ...
 
 

@@ -71,7 +71,7 @@ class Guided(Policy):
         """All candidates, where the last of them was kept."""
         return self.candidates * layout.size
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar, and a candidate per tensor."""
         return scalars == 1 and len(choice) == len(layout.names) and max(choice) < self.candidates
 

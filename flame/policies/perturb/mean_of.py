@@ -57,6 +57,6 @@ class MeanOf(Policy):
         """All probes."""
         return self.probes * layout.size
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
         """A scalar a probe."""
         return (scalars, choice) == (self.probes, ())

@@ -56,6 +56,6 @@ class Single(Policy):
         """The one probe."""
         return layout.size
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar."""
         return (scalars, choice) == (1, ())

@@ -85,9 +85,9 @@ class Split(Policy):
         """The inner one's, on the dearest share."""
         return max(self.of.drawn(self._alone(number, layout)[0]) for number in range(self.shares))
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
-        """Whether it fits the inner one on some share."""
-        return any(self.of.fits(self._alone(number, layout)[0], scalars, choice) for number in range(self.shares))
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """Whether it fits the inner one on the seed's share."""
+        return self.of.fits(seed, self._alone(seed, layout)[0], scalars, choice)
 
     def share(self, seed: int, layout: Layout) -> slice:
         """Which tensors move, by number: those i with floor(i S / T) = seed mod S."""
