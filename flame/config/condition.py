@@ -362,9 +362,9 @@ class Condition(Frozen):
         width = len(str(self.trainers - 1))
         return tuple(f"t{number:0{width}}" for number in range(self.trainers))
 
-    def probes(self, size: int) -> int:
-        """P, the directions that one upload has measured of p = `size`; a true gradient knows all of them."""
-        return size if self.estimator.type == "backprop" else self.perturb.probes
+    def worth(self, size: int) -> float:
+        """How many random directions of p = `size` one upload is worth; a true gradient knows all of them."""
+        return float(size) if self.estimator.type == "backprop" else self.perturb.worth
 
     @property
     def start(self) -> Sizes:
@@ -381,6 +381,6 @@ class Condition(Frozen):
         """`exact` in stamp order, `fidelity` in arrival order."""
         return "exact" if self.commit_order == "stamp" else "fidelity"
 
-    def max_rejects(self, concurrency: int) -> int:
-        """Releases without a close after which the run is starved, with that C in force."""
-        return self.limits.max_rejects or 10 * concurrency
+    def max_rejects(self, slots: int) -> int:
+        """Releases without a close after which the run is starved. slots: C, or more, where it has fallen below what is out."""
+        return self.limits.max_rejects or 10 * slots

@@ -104,11 +104,20 @@ def _sizes(condition: Condition) -> Iterator[Issue]:
 
 def _starving(condition: Condition) -> Iterator[Issue]:
     goal, name = condition.goal, condition.baseline
+    largest = max(sizes.goal for sizes in condition.possible_sizes)
+
+    def short_of(there: int) -> str:
+        """The first K that so many trainers can't fill, by the name of its field."""
+        return f"`goal` K = {goal}" if there < goal else f"`sizes.goal_max` K = {largest}"
+
+    def lower(there: int) -> str:
+        return f"lower `{'goal' if there < goal else 'sizes.goal_max'}` to {max(there, 1)}"
+
     left = not_barred(condition.select, condition.trainers)
-    if left < goal:
+    if left < largest:
         yield unwise(
-            f"{name}: `goal` K = {goal}, and `select.blacklist_share` leaves {left} trainers to choose from when the blacklist is full",
-            f"lower it to {1 - goal / condition.trainers:.3g}, or give `select.blacklist: null`",
+            f"{name}: {short_of(left)}, and `select.blacklist_share` leaves {left} trainers to choose from when the blacklist is full",
+            f"lower it to {1 - largest / condition.trainers:.3g}, or give `select.blacklist: null`",
         )
     if condition.availability.trace == "syn_0" or condition.trainers > LOOKED_AT:
         return
@@ -117,17 +126,18 @@ def _starving(condition: Condition) -> Iterator[Issue]:
     except ConfigError as error:
         yield cannot(f"{name}: {error.what}", error.hint)
         return
-    ever = ever_there(given, goal)
-    if ever < goal:
-        yield cannot(
-            f"{name}: `goal` K = {goal}, and under `availability.trace: {condition.availability.trace}` {ever} trainers are ever there",
-            f"lower `goal` to {max(ever, 1)}, or give more `trainers` or another trace",
+    trace, ever = f"under `availability.trace: {condition.availability.trace}`", ever_there(given, largest)
+    if ever < largest:
+        weight = cannot if ever < goal else unwise
+        yield weight(
+            f"{name}: {short_of(ever)}, and {trace} {ever} trainers are ever there",
+            f"{lower(ever)}, or give more `trainers` or another trace",
         )
-    elif condition.loop == "sync" and (most := at_once(given, goal)) < goal:
+    if ever >= goal and condition.loop == "sync" and (most := at_once(given, min(ever, largest))) < min(ever, largest):
         yield unwise(
-            f"{name}: `goal` K = {goal}, and under `availability.trace: {condition.availability.trace}` at most {most} trainers are there "
-            "at once: a synchronous cycle waits for one after another",
-            f"lower `goal` to {max(most, 1)}, give more `trainers`, or use `loop: async`",
+            f"{name}: {short_of(most)}, and {trace} at most {most} trainers are there at once: "
+            "a synchronous cycle waits for one after another",
+            f"{lower(most)}, give more `trainers`, or use `loop: async`",
         )
 
 

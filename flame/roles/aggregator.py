@@ -63,7 +63,7 @@ class Aggregator:
         self._detailed = level == "full"
         self.theta = init
         self.direction: Tensor | None = None
-        self.shelf = Shelf(condition, {"theta": init})
+        self.shelf = Shelf(condition, {"theta": init}, layout or Layout.whole(init))
         self._intake = Intake(condition, layout or Layout.whole(init))
         self.phase = GATHERING
         self.inbox = Inbox(condition.commit_order)
@@ -94,6 +94,7 @@ class Aggregator:
     def step(self, now: int, event: Event) -> list[Effect]:
         """Take one event; `released` then holds the keys of the rows that it set free."""
         self._now, self._effects, self.released = now, [], []
+        self.shelf.tidy()
         take = TAKE.get(type(event))
         if take is None:
             raise IllegalEvent(self, event)
@@ -192,7 +193,7 @@ class Aggregator:
     def _decide(self) -> None:
         """Fill the slots; find out whether anything can still happen."""
         self._refill()
-        if self._since_close >= self.condition.max_rejects(self.cycle.concurrency):
+        if self._since_close >= self.condition.max_rejects(self.cycle.slots):
             self._stop("STARVED", f"no cycle has closed for {self._since_close} releases\n{stuck_table(self)}")
         elif not self.inbox.can_advance():
             self._stop("STARVED", f"nothing is in flight and nobody can be chosen\n{stuck_table(self)}")
@@ -322,7 +323,7 @@ class Aggregator:
         """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
         at, pool, theta = self.cycle.progress, self.cycle.pool, vector(self.theta)
         aggregate = self.cycle.aggregate()
-        view = StepView(at, len(self.cycle.pool), self.condition.probes(theta.size))
+        view = StepView(at, len(self.cycle.pool), self.condition.worth(theta.size))
         moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, view, self._opt_state)
         self._diverged = accounts.non_finite(moved, aggregate, cohort, at)
         self.theta = tensor(moved)
@@ -335,7 +336,7 @@ class Aggregator:
         view = SizesView(self.condition.start, self.condition.trainers, pooled, committed)
         (goal, concurrency), self._sizes_state = self.condition.sizes.sample(view, self._sizes_state)
         quota = max(0, concurrency - self.roster.in_flight) if self.condition.loop == "sync" else None
-        self.cycle.open(goal, concurrency, quota)
+        self.cycle.open(goal, concurrency, quota, len(self.roster.open))
 
     # ---- evaluation and the end
 

@@ -35,13 +35,14 @@ class Upload:
 class Cycle:
     """The open cycle of the open bin.
 
+    slots: the most that a release may come from, C or what was still to be answered at the start, where a C that fell is less.
     goal, concurrency: K and C as sampled at this cycle's start. quota: how many more this cycle may
     dispatch (sync); None for no bound but C (async). squares: whether a commit rule wants the mean square.
     """
 
     def __init__(self, bins: int, *, squares: bool = False) -> None:
         self.progress = Progress()
-        self.goal = self.concurrency = 0
+        self.goal = self.concurrency = self.slots = 0
         self.quota: int | None = None
         self.accepted: list[Upload] = []
         self.pool: list[Upload] = []
@@ -49,8 +50,9 @@ class Cycle:
         self._sum: Vector | None = None
         self._summed = 0
 
-    def open(self, goal: int, concurrency: int, quota: int | None) -> None:
-        """Sample K and C for the cycle that starts. K := clamp(K, 1, C)."""
+    def open(self, goal: int, concurrency: int, quota: int | None, unanswered: int = 0) -> None:
+        """Sample K and C for the cycle that starts. K := clamp(K, 1, C). unanswered: assigns that are out."""
+        self.slots = max(concurrency, unanswered)
         self.goal, self.concurrency, self.quota = max(1, min(goal, concurrency)), concurrency, quota
 
     @property

@@ -22,7 +22,7 @@ from flame.core.messages import Assign, Payload
 from flame.policies.select import SelectView
 from flame.roles.cycle import Cycle
 from flame.roles.inbox import OWN, TIMER, UPDATE, Inbox, Key
-from flame.roles.roster import Roster, Row
+from flame.roles.roster import Legs, Roster, Row
 from flame.telemetry.records import Dispatch, Selection, Withheld
 
 Outgoing = Callable[[int | None], Payload]
@@ -79,13 +79,13 @@ class Dispatcher:
 
     def _answers(self, node: str, stamp: int, payload: Payload) -> bool:
         """Whether an assign of `stamp` can ever be answered; a node that can't answer any is retired."""
-        if self._roster.due(node, stamp, self._travel(payload)) is not None:
+        if self._roster.due(node, stamp, self._legs(payload)) is not None:
             return True
         self._roster.retire(node)
         return False
 
     def _dispatch(self, node: str, now: int, stamp: int, payload: Payload, effects: list[Effect]) -> None:
-        row = self._roster.dispatch(node, stamp, self._cycle.progress, payload.kind, self._travel(payload))
+        row = self._roster.dispatch(node, stamp, self._cycle.progress, payload.kind, self._legs(payload))
         self._inbox.expect((row.due, UPDATE, node, row.id))
         effects.append(Send(node, Assign(row.id, row.version, row.data_id, row.iteration, row.draw, stamp, row.due, now, payload)))
         if self._cycle.quota is not None:
@@ -95,12 +95,11 @@ class Dispatcher:
         if self._abandon_ns is not None:
             self._set_timer((stamp + self._abandon_ns, TIMER, node, row.id), effects)
 
-    def _travel(self, payload: Payload) -> int:
-        """Both legs, ns."""
-        return self._condition.wan.down(payload.nbytes) + self._up_ns
+    def _legs(self, payload: Payload) -> Legs:
+        return Legs(self._condition.wan.down(payload.nbytes), self._up_ns)
 
     def _emit_dispatch(self, row: Row, effects: list[Effect]) -> None:
-        delay, at = self._roster.members[row.node].duration + row.travel, self._cycle.progress
+        delay, at = self._roster.members[row.node].duration + sum(row.legs), self._cycle.progress
         effects.append(
             Emit(Dispatch(at, row.id, row.node, row.stamp, row.due, delay, row.payload, row.draw, self._roster.in_flight))
         )  # fmt: skip

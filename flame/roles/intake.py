@@ -5,6 +5,7 @@ from flame.core.messages import Update
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout
 from flame.policies.payload import UP, Terms
+from flame.policies.perturb.combined import Key
 from flame.roles.roster import Row
 
 
@@ -26,8 +27,11 @@ class Intake:
         asked = (row.version, row.data_id, row.iteration, row.due)
         if echo != asked:
             return f"echoes (version, bin, iteration, due) {echo}, but {asked} was asked for"
-        return self._rule.fault(update.payload, self._terms)
+        return self._rule.fault(update.payload, self._key(row), self._terms)
 
     def delta(self, row: Row, update: Update) -> Tensor:
         """The upload (p,) in theta's dtype."""
-        return self._rule.delta(update.payload, (self._seed, row.node, row.version, row.data_id, row.draw, row.id), self._terms)
+        return self._rule.delta(update.payload, self._key(row), self._terms)
+
+    def _key(self, row: Row) -> Key:
+        return self._seed, row.node, row.version, row.data_id, row.draw, row.id

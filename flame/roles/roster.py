@@ -10,8 +10,8 @@ selector, which sees free nodes only, can't dispatch it twice. The roster alone 
                        open --leave--> (void; the node is gone)
                                      taken --leave--> taken, and gone at the close
 
-Free are nodes without a row that are believed available. `due` is moved to the trainer's next available
-instant where its trace says so; a trace that ends away has none, and its node is retired.
+Free are nodes without a row that are believed available. The update leaves, and `due` follows, at the trainer's next
+available instant where its trace says so; a trace that ends away has none, and its node is retired.
 
 Choosing among 10^5 free nodes must not cost 10^5 steps: `FreeNodes` indexes, adds and removes in
 O(1). Its order is a function of the transitions alone, hence of the released sequence.
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite
 from types import MappingProxyType
-from typing import overload
+from typing import NamedTuple, overload
 
 from flame.core.profile import Profile
 from flame.core.progress import Progress
@@ -33,9 +33,19 @@ from flame.core.trace import Trace
 from flame.roles.belief import Belief
 
 
+class Legs(NamedTuple):
+    """Of a modelled network, ns: until an assign has come to its trainer, and until the answer has come back."""
+
+    down: int
+    up: int
+
+
+NO_LEGS = Legs(0, 0)
+
+
 @dataclass(slots=True)
 class Row:
-    """One assignment. stamp, due, travel in ns; travel: of both legs; draw: assigns of this (version, bin) that the node had before."""
+    """One assignment. stamp, due, legs in ns; draw: assigns of this (version, bin) that the node had before."""
 
     id: int
     node: str
@@ -47,7 +57,7 @@ class Row:
     cycle: int
     draw: int
     payload: str
-    travel: int = 0
+    legs: Legs = NO_LEGS
     owed: bool = False
 
 
@@ -195,11 +205,12 @@ class Roster:
             self.in_flight -= not row.owed
         return row
 
-    def due(self, node: str, stamp: int, travel: int = 0) -> int | None:
-        """When an assign of `stamp` counts: after D and both legs' `travel`, or at the next available instant after that; None: never."""
-        due = stamp + self.members[node].duration + travel
+    def due(self, node: str, stamp: int, legs: Legs = NO_LEGS) -> int | None:
+        """When an assign of `stamp` counts: it comes, takes D, leaves at once or when its trainer is back, and is up; None: never."""
+        done = stamp + legs.down + self.members[node].duration
         trace = self._traces.get(node)
-        return due if trace is None else trace.next_available(due)
+        leaves = done if trace is None else trace.next_available(done)
+        return None if leaves is None else leaves + legs.up
 
     def retire(self, node: str) -> None:
         """A free node from which nothing can come back: its trace ends away."""
@@ -207,9 +218,9 @@ class Roster:
         self.free.remove(node)
         self._note("retire", node)
 
-    def dispatch(self, node: str, stamp: int, progress: Progress, payload: str, travel: int = 0) -> Row:
+    def dispatch(self, node: str, stamp: int, progress: Progress, payload: str, legs: Legs = NO_LEGS) -> Row:
         """Open a row for a free node. Raises KeyError if the node isn't free, ValueError if it could never answer."""
-        due = self.due(node, stamp, travel)
+        due = self.due(node, stamp, legs)
         if due is None:
             raise ValueError(f"`{node}` can never answer: its trace ends away")
         self.free.remove(node)
@@ -219,7 +230,7 @@ class Roster:
         member.drawn_for = bin_of_version
         row = Row(
             self._next_id, node, stamp, due, progress.model_version, progress.data_id, progress.iteration,
-            progress.cycle, member.draws, payload, travel,
+            progress.cycle, member.draws, payload, legs,
         )  # fmt: skip
         self._next_id += 1
         if payload != "none":

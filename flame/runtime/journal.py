@@ -23,7 +23,8 @@ from flame.learn.params import Layout
 from flame.runtime.blobs import Blobs
 from flame.telemetry.records import Level
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of header and steps. 2: the header has a layout."""
 
 
 @dataclass(slots=True)
@@ -105,14 +106,14 @@ class Blank:
 
 
 class CorruptJournal(Exception):
-    """A journal that was changed after it was written."""
+    """A journal that can't be read: it was changed after it was written, or another version wrote it."""
 
 
 def read(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
     """The header and the steps of a journal, streamed.
 
-    Raises CorruptJournal, naming file and line, where a line isn't JSON or breaks the chain; a torn
-    last line is dropped.
+    Raises CorruptJournal, naming file and line, where it has another schema, or a line isn't JSON or breaks the chain;
+    a torn last line is dropped.
     """
     file = path.open("rb")
     try:
@@ -120,6 +121,12 @@ def read(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         file.close()
         raise CorruptJournal(f"{path.name} has no header: {error}") from None
+    if header.get("schema") != SCHEMA:
+        file.close()
+        raise CorruptJournal(
+            f"{path.name} has schema {header.get('schema')}, and this version reads {SCHEMA}; "
+            "read it with the version that wrote it, or run its condition again"
+        )
     return header, _steps(path, file)
 
 

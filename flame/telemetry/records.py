@@ -116,7 +116,7 @@ class Dispatch:
 
 @dataclass(slots=True)
 class Withheld:
-    """An assign whose trainer is away at `done_ns` (dispatch + its delay): it counts at `due_ns`, the next available instant."""
+    """An assign whose trainer is away when it is done. It counts not at `done_ns` (dispatch + its delay) but at `due_ns`."""
 
     level: ClassVar[Level] = "full"
     at: Progress

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from flame.config import Condition, World
+from flame.config.condition import Wan
 from flame.runtime.replay import replay
 
 from .digests import condition, sequence, simulate
@@ -35,12 +36,24 @@ SHAPES: dict[str, dict[str, Any]] = {
         "loop": "async", "goal": 2, "concurrency": 4, "commit": ["agg_goal"], "perturb": {"type": "mean_of", "probes": 3},
         "availability": {"trace": "syn_50", "time_scale": 300, "abandon_s": 600}, "awareness": "notified",
     },
+    "split": {
+        "loop": "async", "goal": 3, "concurrency": 5, "commit": ["agg_goal"],
+        "perturb": {"type": "split", "shares": 2, "of": {"type": "guided", "candidates": 3}},
+        "server_opt": {"type": "trust_ratio", "rho": 0.05, "schedule": "inverse"},
+    },
+    "cap": {
+        "loop": "sync", "goal": 3, "concurrency": 4, "perturb": {"type": "best_of", "probes": 4, "coin": True}, "commit": ["agg_goal"],
+        "server_opt": {"type": "trust_ratio", "rho": 0.5, "cap": 0.2},
+    },
 }  # fmt: skip
 """Bins wrap after three; trainers lag by several versions, join late and give up slots."""
 
 
 TOY = {"features": 150, "samples": 24}
 """p = 453: weights that are longer than a log of some commits."""
+
+WAN = {"seconds": 0.25, "down_mbit": 0.1, "up_mbit": 0.05}
+"""A vector takes 0.3 s down and 0.6 s up, a scalar no time but the 0.25 s."""
 
 
 def shape(name: str, **payload: str) -> Condition:
@@ -117,3 +130,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_rebuilt_is_refused_with_a_remedy(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(why)):
         Condition.model_validate({"stop": {"cycles": 1}} | changes)
+
+
+@pytest.mark.parametrize(("down", "up"), [("delta", "dense"), ("replay", "seeds")])
+def test_with_legs_and_slots_given_up_it_replays_and_bytes_move_the_dues(down: str, up: str, tmp_path: Path) -> None:
+    """Other bytes are another run, the same over the codec and in its replay."""
+    of, plain = (shape("away", **payload).model_copy(update={"wan": Wan(**WAN)}) for payload in ({"down": down, "up": up}, {}))
+    other = ran(tmp_path / "wire", of, World(wire="roundtrip"))
+    assert other == ran(tmp_path / "memory", of)
+    assert ("down", down) in kinds(tmp_path / "wire")
+    assert [node for node in replay(tmp_path / "wire") if node.difference or node.skipped or not node.steps] == []
+    if up == "seeds":
+        assert other[2] != ran(tmp_path / "plain", plain)[2], "the legs weigh nothing"

@@ -80,3 +80,30 @@ def test_field_value_and_remedy(tmp_path: Any) -> None:
     ((blocks, text),) = said(tmp_path, goal=2, loop="async", select={"type": "oort", "blacklist": 4, "blacklist_share": 0.7})
     assert not blocks
     assert "`select.blacklist_share` leaves 1 trainers to choose from when the blacklist is full; lower it to 0.333" in text
+
+
+GROWING = {"type": "var_tracking", "goal_min": 1, "goal_max": 3}
+
+
+def test_a_goal_that_may_grow_is_looked_at_too(tmp_path: Any) -> None:
+    """Two trainers are ever there, never at once: K may grow to 3."""
+    ((blocks, text),) = said(tmp_path, sizes=GROWING, loop="async")
+    assert not blocks
+    assert "`sizes.goal_max` K = 3, and under `availability.trace: file` 2 trainers are ever there; lower `sizes.goal_max` to 2" in text
+    ((_, ever), (blocks, text)) = said(tmp_path, sizes=GROWING)
+    assert "are ever there" in ever
+    assert not blocks
+    assert "`sizes.goal_max` K = 3, and under `availability.trace: file` at most 1 trainers are there at once" in text
+    assert "lower `sizes.goal_max` to 1" in text
+    ((blocks, text),) = said(tmp_path, goal=3, sizes=GROWING, loop="async")
+    assert blocks
+    assert "`goal` K = 3, and under `availability.trace: file` 2 trainers are ever there; lower `goal` to 2" in text
+
+
+def test_a_blacklist_can_bar_what_a_goal_may_grow_to(tmp_path: Any) -> None:
+    barred = {"type": "oort", "blacklist": 4, "blacklist_share": 0.4}
+    (blocks, text), _ = said(tmp_path, sizes=GROWING, loop="async", select=barred)
+    assert not blocks
+    assert "`sizes.goal_max` K = 3, and `select.blacklist_share` leaves 2 trainers to choose from" in text
+    assert "lower it to 0, or" in text
+    assert [text for _, text in said(tmp_path, goal=2, loop="async", select=barred)] == []

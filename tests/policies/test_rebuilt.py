@@ -26,6 +26,8 @@ RULES: list[Any] = [
     Split(shares=2), Split(shares=3, of=MeanOf(probes=3)), Split(shares=2, of=BestOf(probes=4)), Split(shares=2, of=Guided(candidates=3)),
 ]  # fmt: skip
 SHAPES = ((3, 5), (5,), (2,))
+KEY = (1, "t0", 0, 0, 0, 6)
+"""Of an assign, by its six parts; of two shares it has the first, of two tensors."""
 
 
 class Bowl:
@@ -59,7 +61,7 @@ def test_the_aggregator_rebuilds_the_trainers_bits(rule: Any, dtype: str, seed: 
     result, layout = stepped(rule, seed_of(rule, (*key, 0, 7)), dtype, "seeds", towards)
     terms = Terms(rule, layout, "f32")
     payload = UP["seeds"].packed(result, "f32")
-    assert UP["seeds"].fault(payload, terms) is None
+    assert UP["seeds"].fault(payload, (*key, 0, 7), terms) is None
     assert UP["seeds"].delta(payload, (*key, 0, 7), terms) == result.delta
     assert UP["seeds"].delta(payload, (*key, 1, 7), terms) != result.delta
 
@@ -105,13 +107,17 @@ def choice(*values: int) -> Tensor:
 @pytest.mark.parametrize(
     ("rule", "tensors", "why"),
     [
-        (Single(), {}, "as its scalars"),
+        (Single(), {}, r"is of `seeds` with \[\], where `seeds` with \['scalars'\] was asked for"),
+        (Single(), {"scalars": scalars(1.0), "more": scalars(1.0)}, r"with \['more', 'scalars'\], where"),
+        (Single(), {"scalars": scalars(1.0), "choice": choice()}, r"with \['choice', 'scalars'\], where"),
+        (Split(shares=2, of=Guided()), {"scalars": scalars(1.0), "choice": choice(0)}, r"the choice \[0\]"),
         (Single(), {"scalars": scalars(1.0, dtype="float64")}, "as its scalars, for a theta of float32"),
         (Single(), {"scalars": tensor(np.ones((1, 1), np.float32))}, "as its scalars"),
         (Single(), {"scalars": scalars(1.0, 2.0)}, "brings 2 scalars"),
-        (Single(), {"scalars": scalars(1.0), "choice": choice(0)}, r"the choice \[0\], which no Single sends"),
+        (Single(), {"scalars": scalars(1.0), "choice": choice(0)}, r"with \['choice', 'scalars'\], where"),
         (MeanOf(probes=3), {"scalars": scalars(1.0)}, "brings 1 scalars"),
-        (BestOf(probes=3), {"scalars": scalars(1.0)}, r"the choice \[\]"),
+        (BestOf(probes=3), {"scalars": scalars(1.0)}, r"with \['scalars'\], where `seeds` with \['choice', 'scalars'\]"),
+        (BestOf(probes=3), {"scalars": scalars(1.0), "choice": choice()}, r"the choice \[\]"),
         (BestOf(probes=3), {"scalars": scalars(1.0), "choice": choice(3)}, r"the choice \[3\]"),
         (BestOf(probes=3), {"scalars": scalars(1.0), "choice": tensor(np.array([1], np.int32))}, "as its choice, which is of uint8"),
         (Guided(candidates=3), {"scalars": scalars(1.0), "choice": choice(0, 2)}, r"the choice \[0, 2\]"),
@@ -119,9 +125,35 @@ def choice(*values: int) -> Tensor:
     ],
 )
 def test_what_no_trainer_of_this_condition_sends_is_a_fault(rule: Any, tensors: dict[str, Tensor], why: str) -> None:
-    fault = UP["seeds"].fault(Payload("seeds", tensors), Terms(rule, Layout(("a", "b", "c"), SHAPES), "f32"))
+    fault = UP["seeds"].fault(Payload("seeds", tensors), KEY, Terms(rule, Layout(("a", "b", "c"), SHAPES), "f32"))
     assert fault is not None
     assert re.search(why, fault)
+
+
+def test_an_upload_must_fit_the_share_of_its_own_assign() -> None:
+    """Of two shares the first has two tensors, the other one: a choice for one tensor fits assign 7, not 6."""
+    terms = Terms(Split(shares=2, of=Guided()), Layout(("a", "b", "c"), SHAPES), "f32")
+    sent = {count: Payload("seeds", {"scalars": scalars(1.0), "choice": choice(*range(count))}) for count in (1, 2)}
+    fits = {(count, turn): UP["seeds"].fault(sent[count], (*KEY[:5], turn), terms) is None for count in (1, 2) for turn in (6, 7)}
+    assert fits == {(1, 6): False, (1, 7): True, (2, 6): True, (2, 7): False}
+
+
+@pytest.mark.parametrize("up", ["dense", "seeds"])
+def test_another_kind_or_more_tensors_are_a_fault(up: str) -> None:
+    rule, layout = Single(), Layout(("w",), ((2,),))
+    terms, one = Terms(rule, layout, "f32"), {"dense": {"delta": scalars(1.0, 2.0)}, "seeds": {"scalars": scalars(1.0)}}[up]
+    assert UP[up].fault(Payload(up, one), KEY, terms) is None
+    for wrong in (Payload("other", one), Payload(up, one | {"more": scalars(1.0)}), Payload(up, {})):
+        assert "was asked for" in str(UP[up].fault(wrong, KEY, terms))
+
+
+def test_keys_have_six_parts() -> None:
+    """Both ends derive an assign's seed from (run's seed, node, version, bin, draw, id), and of nothing less."""
+    assert len(KEY) == 6
+    for rule in RULES:
+        for short in (KEY[:5], (*KEY, 1)):
+            with pytest.raises(ValueError, match="values to unpack"):
+                seed_of(rule, short)  # type: ignore[arg-type]
 
 
 def test_a_result_without_scalars_can_not_be_sent_as_seeds() -> None:
@@ -134,7 +166,7 @@ def test_dense_travels_rounded_where_it_shall() -> None:
     result = GradientResult(scalars(1.0, 1 + 2**-9), 0.0, 0.0, 1, 1, 1)
     payload = UP["dense"].packed(result, "bf16")
     assert payload.tensors["delta"].dtype == "bfloat16"
-    assert UP["dense"].fault(payload, terms) is None
-    assert vector(UP["dense"].delta(payload, (1, "t0", 0, 0, 0), terms)).tolist() == [1.0, 1.0]
-    assert UP["dense"].delta(payload, (1, "t0", 0, 0, 0), terms).dtype == "float32"
-    assert "for a theta of bfloat16[2]" in str(UP["dense"].fault(Payload("dense", {"delta": result.delta}), terms))
+    assert UP["dense"].fault(payload, KEY, terms) is None
+    assert vector(UP["dense"].delta(payload, KEY, terms)).tolist() == [1.0, 1.0]
+    assert UP["dense"].delta(payload, KEY, terms).dtype == "float32"
+    assert "for a theta of bfloat16[2]" in str(UP["dense"].fault(Payload("dense", {"delta": result.delta}), KEY, terms))

@@ -94,7 +94,7 @@ def test_a_steady_g_moves_theta_by_the_gain(policy: Any, first: float, limit: fl
         (TrustRatio(), "0.02 of ||theta|| (at least 1), whatever G's length"),
         (TrustRatio(rho=0.03, schedule="inverse"), "0.03 / (1 + t/300) of ||theta|| (at least 1), whatever G's length"),
         (TrustRatio(schedule="linear", over=60), "0.02 x (1 - t/60) of ||theta|| (at least 1), whatever G's length"),
-        (TrustRatio(cap=0.4), "0.02, at most 0.4 sqrt(nP/p), of ||theta|| (at least 1), whatever G's length"),
+        (TrustRatio(cap=0.4), "0.02, at most 0.4 sqrt(nw/p), of ||theta|| (at least 1), whatever G's length"),
         (Clip(norm=2, before=Nesterov()), "1.33 at first, 7 in the limit; ||G|| at most 2"),
     ],
 )
@@ -149,23 +149,23 @@ class TestTrustRatio:
         assert TrustRatio.model_validate(given_one.model_dump()) == given_one
 
     @pytest.mark.parametrize(
-        ("uploads", "probes", "share"),
+        ("uploads", "worth", "share"),
         [(20, 10, 0.04), (5, 10, 0.02), (1, 1, 0.4 * 0.01**0.5 / 10**0.5), (10_000, 10, 0.05), (20, 100_000, 0.05)],
     )
-    def test_the_cap_is_what_g_can_know(self, uploads: int, probes: int, share: float) -> None:
-        """p = 20 000, so cap sqrt(nP/p) with 0.4 is 0.04 for 20 uploads of 10 probes; rho = 0.05 binds beyond."""
+    def test_the_cap_is_what_g_can_know(self, uploads: int, worth: float, share: float) -> None:
+        """p = 20 000, so cap sqrt(nw/p) with 0.4 is 0.04 for 20 uploads worth 10 directions; rho = 0.05 binds beyond."""
         size, policy = 20_000, TrustRatio(rho=0.05, cap=0.4)
-        if (uploads, probes) == (1, 1):
+        if (uploads, worth) == (1, 1):
             size = 1_000
-        moved, _ = policy.step(np.zeros(size), np.ones(size), StepView(Progress(), uploads, probes), None)
+        moved, _ = policy.step(np.zeros(size), np.ones(size), StepView(Progress(), uploads, worth), None)
         assert np.linalg.norm(moved) == pytest.approx(share, rel=1e-12)
 
     @given(st.integers(1, 50), st.integers(1, 50), st.integers(0, 2000))
-    def test_a_cap_only_ever_shortens(self, uploads: int, probes: int, commits: int) -> None:
-        view = StepView(Progress(model_version=commits), uploads, probes)
+    def test_a_cap_only_ever_shortens(self, uploads: int, worth: float, commits: int) -> None:
+        view = StepView(Progress(model_version=commits), uploads, worth)
         theta, g = np.linspace(1, 2, SIZE), aggregates(1)[0]
         free, capped = (TrustRatio(rho=0.2, schedule="inverse", cap=cap).step(theta, g, view, None)[0] for cap in (None, 0.1))
-        bound = 0.1 * (uploads * probes / SIZE) ** 0.5 * np.linalg.norm(theta)
+        bound = 0.1 * (uploads * worth / SIZE) ** 0.5 * np.linalg.norm(theta)
         expected = min(np.linalg.norm(free - theta), bound)
         assert np.linalg.norm(capped - theta) == pytest.approx(expected, rel=1e-9)
 

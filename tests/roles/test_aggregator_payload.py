@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from flame.config.condition import Condition
@@ -14,9 +15,11 @@ from flame.core.time import SECOND
 from flame.learn.learner import build
 from flame.learn.params import vector
 from flame.policies.payload import UP, Terms
+from flame.policies.payload.rules import KEPT
 from flame.roles.trainer import Trainer
+from flame.runtime.session import Dispatches
 from flame.telemetry.records import Dispatch
-from tests.stage import PLAIN, Heard, Stage, condition
+from tests.stage import PLAIN, Heard, Stage, condition, numbers
 
 
 def one_trainer(**changes: Any) -> Stage:
@@ -57,6 +60,29 @@ def test_the_record_says_which_kind_was_sent() -> None:
     stage = one_trainer(payload={"down": "once_per_version"})
     recorded = [step.records(Dispatch)[0].payload for step in rounds(stage, 3)]
     assert recorded == ["full", "none", "full"]
+
+
+@pytest.mark.parametrize("down", ["always_full", "once_per_version", "delta", "replay"])
+def test_one_step_may_send_more_versions_than_a_rule_reaches_back_to(down: str) -> None:
+    """The least row is late, and 39 updates wait for it: 40 commits in one step, all of whose assigns are sent after it."""
+    delays = {"values": [1 + number / 100 for number in range(40)]}
+    of = condition(trainers=40, goal=1, concurrency=40, delays=delays, task="toy", payload={"down": down, "up": "seeds"})
+    stage = Stage(of, init=np.linspace(-1, 1, 2000).tolist())
+    dispatches = Dispatches(SECOND, stage.machine.shelf.weights)
+    for node in of.nodes:
+        dispatches.present(node, "a", 0)
+    for node, assign in stage.start().assigns.items():
+        assert dispatches.send(node, assign, 0) == [assign]
+    for number in [*range(2, 41), 1]:
+        node, assign = stage.sent[number]
+        scalars = Payload("seeds", {"scalars": numbers(1e-6)})
+        heard = stage.step(Received(node, Update(number, assign.version, 0, 0, assign.due, scalars, 8, 1.0, 2.0, 0.5)), at=3)
+        assert dispatches.answered(node, number)
+    assert len({assign.version for assign in heard.assigns.values()}) == 40 > KEPT
+    for node, assign in heard.assigns.items():
+        assert dispatches.send(node, assign, 3) == [assign]
+    kinds = {assign.payload.kind for assign in heard.assigns.values()}
+    assert kinds == ({"full", down} if down in ("delta", "replay") else {"full"})
 
 
 def test_u_goes_with_weights_for_odd_bins_from_version_1_on() -> None:

@@ -43,16 +43,23 @@ class TestIllegal:
             stage.step(Received("t0", bad))
 
     @pytest.mark.parametrize(
-        "tensors",
-        [{}, {"theta": numbers(1, 1)}, {"delta": numbers(1)}, {"delta": numbers(1, 1, 1)}],
+        ("kind", "tensors", "why"),
+        [
+            ("dense", {}, r"is of `dense` with \[\], where `dense` with \['delta'\] was asked for"),
+            ("dense", {"theta": numbers(1, 1)}, r"is .* with \['theta'\], where"),
+            ("dense", {"delta": numbers(1, 1), "u": numbers(1, 1)}, r"is .* with \['delta', 'u'\], where"),
+            ("seeds", {"delta": numbers(1, 1)}, r"is of `seeds` with"),
+            ("dense", {"delta": numbers(1)}, r"brings .* for a theta of float64\[2\]"),
+            ("dense", {"delta": numbers(1, 1, 1)}, r"brings .* for a theta of float64\[2\]"),
+        ],
     )  # fmt: skip
-    def test_a_delta_that_does_not_fit_theta(self, tensors: dict[str, object]) -> None:
+    def test_an_upload_that_is_not_what_was_asked_for(self, kind: str, tensors: dict[str, object], why: str) -> None:
         """A vector of one number would be added to all of theta, silently."""
         stage = started()
         good = stage.update(1).msg
         assert isinstance(good, Update)
-        with pytest.raises(IllegalEvent, match=r"update 1 of `t0`, which brings .* for a theta of float64\[2\]"):
-            stage.step(Received("t0", replace(good, payload=Payload("dense", tensors))))  # type: ignore[arg-type]
+        with pytest.raises(IllegalEvent, match=f"update 1 of `t0`, which {why}"):
+            stage.step(Received("t0", replace(good, payload=Payload(kind, tensors))))  # type: ignore[arg-type]
         assert stage.machine.accepts == 0
 
 
@@ -335,11 +342,16 @@ def test_an_update_that_is_refused_has_its_age_in_the_same_unit() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "share"),
-    [({}, 0.01 * 1.5**0.5), ({"perturb": {"type": "mean_of", "probes": 4}}, 0.01 * 6**0.5), ({"estimator": "backprop"}, 0.01 * 3**0.5)],
+    [
+        ({}, 0.01 * 1.5**0.5),
+        ({"perturb": {"type": "mean_of", "probes": 4}}, 0.01 * 6**0.5),
+        ({"perturb": {"type": "best_of", "probes": 10}}, 0.01 * (3 * 3.799621 / 2) ** 0.5),
+        ({"estimator": "backprop"}, 0.01 * 3**0.5),
+    ],
 )
 def test_the_step_is_told_how_much_was_looked_at(changes: dict[str, object], share: float) -> None:
-    """n = 3 uploads of P = 1, 4, and of all p = 2 directions: rho is capped to 0.01 sqrt(nP/p), theta's floor is 1."""
+    """n = 3 uploads that are worth w = 1, 4, 3.8 and all p = 2 directions: rho is capped to 0.01 sqrt(nw/p), theta's floor is 1."""
     stage = started(goal=3, server_opt={"type": "trust_ratio", "rho": 0.5, "cap": 0.01}, **changes)
     for assign in (1, 2, 3):
         stage.answer(assign)
-    assert stage.theta == pytest.approx((-share / 2**0.5, -share / 2**0.5))
+    assert stage.theta == pytest.approx((-share / 2**0.5, -share / 2**0.5), rel=1e-6)

@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from flame.core.profile import Profile
 from flame.core.progress import Progress
-from flame.roles.roster import FreeNodes, Roster
+from flame.core.trace import Trace
+from flame.roles.roster import FreeNodes, Legs, Roster
 
 NODES = [f"t{number}" for number in range(6)]
 
@@ -27,6 +28,30 @@ def test_a_row_has_its_due_and_its_place() -> None:
     assert (row.id, row.node, row.stamp, row.due, row.draw, row.payload) == (1, "t1", 100, 120, 0, "full")
     assert (row.version, row.data_id, row.iteration, row.cycle) == (4, 2, 3, 5)
     assert roster.dispatch("t0", 100, Progress(), "full").id == 2
+
+
+@pytest.mark.parametrize(
+    ("stamp", "legs", "due"),
+    [
+        (50, Legs(0, 0), 60),
+        (50, Legs(5, 80), 145),  # it leaves at 65, and is away when it arrives
+        (50, Legs(45, 7), 207),  # it is done at 105, leaves at 200
+        (89, Legs(0, 500), 599),  # it leaves in its last instant
+        (90, Legs(0, 500), 700),
+    ],
+)
+def test_a_trainer_must_be_there_when_it_sends_and_not_when_that_arrives(stamp: int, legs: Legs, due: int) -> None:
+    """Away from 100 to 200; D is 10."""
+    roster = Roster({"t0": Trace.of([(100, "UN_AVL"), (200, "AVL_TRAIN")])})
+    roster.join("t0", Profile("t0", 10))
+    assert roster.due("t0", stamp, legs) == due == roster.dispatch("t0", stamp, Progress(), "full", legs).due
+
+
+def test_what_leaves_before_its_trainer_goes_for_good_arrives() -> None:
+    roster = Roster({"t0": Trace.of([(100, "UN_AVL")])})
+    roster.join("t0", Profile("t0", 10))
+    assert roster.due("t0", 80, Legs(5, 50)) == 145
+    assert roster.due("t0", 95, Legs(0, 0)) is None
 
 
 def test_a_node_with_a_row_cannot_be_dispatched() -> None:

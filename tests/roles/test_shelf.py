@@ -11,17 +11,20 @@ from flame.core.progress import Progress
 from flame.core.tensor import Tensor
 from flame.learn.bfloat16 import narrowed
 from flame.learn.params import Layout, tensor, total, vector, weighted_mean
-from flame.policies.payload.log import Logged, committed, read, written
+from flame.policies.payload import log
+from flame.policies.payload.log import DRAWN, Logged, committed, read, written
 from flame.policies.payload.rules import KEPT
-from flame.policies.perturb import rebuilt
+from flame.policies.perturb import BestOf, Guided, MeanOf, Perturb, Single, Split, rebuilt
 from flame.policies.perturb.combined import seed_of
 from flame.policies.server_opt import StepView
+from flame.roles import shelf
 from flame.roles.cycle import Upload
 from flame.roles.held import Held, advanced
 from flame.roles.roster import Row
 from flame.roles.shelf import Shelf
 
-LAYOUT = Layout(("a", "b"), ((300,), (20,)))
+LAYOUT = Layout(("a", "b", "c"), ((300,), (15,), (5,)))
+"""Of two shares one has two tensors, the other one."""
 INIT = tensor(np.linspace(-1, 1, LAYOUT.size).astype(np.float32))
 
 
@@ -30,13 +33,21 @@ def condition(**changes: Any) -> Condition:
     return Condition.model_validate(plain | changes)
 
 
+def told(perturb: Perturb, seed: int) -> tuple[int, int]:
+    """How many scalars an upload of that seed has, and numbers in its choice."""
+    if not isinstance(perturb, Split):
+        return perturb.told(LAYOUT)
+    share = perturb.share(seed, LAYOUT)
+    return perturb.of.told(Layout(LAYOUT.names[share], LAYOUT.shapes[share]))
+
+
 class Server:
     """Commits two uploads at a time, and puts them on its shelf."""
 
     def __init__(self, **changes: Any) -> None:
         self.condition = condition(**changes)
-        self.at, self.weights = Progress(), {"theta": INIT}
-        self.shelf = Shelf(self.condition, self.weights)
+        self.at, self.weights, self.ids = Progress(), {"theta": INIT}, 0
+        self.shelf = Shelf(self.condition, self.weights, LAYOUT)
         self.holds = {0: Held.of(0, self.shelf.full())}
 
     def commit(self) -> None:
@@ -44,7 +55,7 @@ class Server:
         pool = [self.upload(node) for node in ("t0", "t1")]
         deltas = [upload.delta for upload in pool]
         mean = weighted_mean(deltas, [upload.rate for upload in pool])
-        theta, _ = of.server_opt.step(vector(self.weights["theta"]), mean, StepView(at, len(pool), of.perturb.probes), None)
+        theta, _ = of.server_opt.step(vector(self.weights["theta"]), mean, StepView(at, len(pool), of.perturb.worth), None)
         self.at = Progress(at.round, at.data_id + 1, 0, at.model_version + 1, at.cycle + 1)
         wanted = of.perturb.wants_direction(self.at.model_version, self.at.data_id)
         self.weights = {"theta": tensor(theta)} | ({"u": total(deltas)} if wanted else {})
@@ -52,13 +63,16 @@ class Server:
         self.holds[self.shelf.version] = Held.of(self.shelf.version, self.shelf.full())
 
     def upload(self, node: str) -> Upload:
-        at = self.at
-        row = Row(1, node, 0, 1, at.model_version, at.data_id, 0, at.cycle, 0, "full")
-        seed = seed_of(self.condition.perturb, (self.condition.seed, node, row.version, row.data_id, row.draw, row.id))
-        scalars = np.array([0.5 + at.model_version], np.float32)
-        guided = self.condition.perturb.type == "guided"
-        sent = {"scalars": tensor(scalars)} | ({"choice": tensor(np.array([1, 2], np.uint8))} if guided else {})
-        delta = tensor(rebuilt(self.condition.perturb, seed, LAYOUT, scalars, (1, 2) if guided else ()))
+        """The answer to the next assign: scalars that grow, and candidate 1 for the first tensor, 2 for the next, ..."""
+        at, perturb = self.at, self.condition.perturb
+        self.ids += 1
+        row = Row(self.ids, node, 0, 1, at.model_version, at.data_id, 0, at.cycle, 0, "full")
+        seed = seed_of(perturb, (self.condition.seed, node, row.version, row.data_id, row.draw, row.id))
+        count, numbers = told(perturb, seed)
+        scalars = (np.arange(count) + 0.5 + at.model_version).astype(np.float32)
+        choice = tuple(range(1, numbers + 1))
+        sent = {"scalars": tensor(scalars)} | ({"choice": tensor(np.array(choice, np.uint8))} if choice else {})
+        delta = tensor(rebuilt(perturb, seed, LAYOUT, scalars, choice))
         return Upload(row, 1, delta, 0.5 if node == "t0" else 1.0, 0, Payload("seeds", sent))
 
     def sent(self, held: int) -> Payload:
@@ -78,10 +92,18 @@ RULES: dict[str, dict[str, Any]] = {
         "perturb": {"type": "split", "shares": 2},
         "server_opt": {"type": "trust_ratio", "rho": 0.5, "cap": 0.1},
     },
+    "replay of shares of means": {
+        "payload": {"down": "replay", "up": "seeds"},
+        "perturb": {"type": "split", "shares": 2, "of": {"type": "mean_of", "probes": 3}},
+    },
+    "replay of ragged shares": {
+        "payload": {"down": "replay", "up": "seeds"},
+        "perturb": {"type": "split", "shares": 2, "of": {"type": "guided", "candidates": 3}},
+    },
     "delta": {"payload": {"down": "delta"}},
     "delta of halves": {"payload": {"down": "delta", "wire_dtype": "bf16"}},
     "replay": {"payload": {"down": "replay", "up": "seeds"}},
-    "replay of guided": {"payload": {"down": "replay", "up": "seeds"}, "perturb": {"type": "guided", "candidates": 3}},
+    "replay of guided": {"payload": {"down": "replay", "up": "seeds"}, "perturb": {"type": "guided", "candidates": 4}},
     "replay under decay": {"payload": {"down": "replay", "up": "seeds"}, "server_opt": {"type": "sgd", "lr": 0.1, "decay": "round"}},
 }
 
@@ -117,8 +139,20 @@ def test_it_reaches_back_so_far_and_no_farther(name: str) -> None:
     assert reach(oldest) is not None
     assert reach(oldest - 1) is None
     assert server.sent(oldest - 1).kind == "full"
+    server.shelf.tidy()
+    assert server.shelf.weights(oldest).kind == "full"
     with pytest.raises(KeyError):
         server.shelf.weights(oldest - 1)
+
+
+def test_the_reach_is_the_same_wherever_steps_end() -> None:
+    one, each = Server(**RULES["delta"]), Server(**RULES["delta"])
+    for _ in range(KEPT + 3):
+        one.commit()
+        each.commit()
+        each.shelf.tidy()
+    assert [one.sent(held).kind for held in range(KEPT + 3)] == [each.sent(held).kind for held in range(KEPT + 3)]
+    assert one.shelf.weights(0).kind == "full"
 
 
 def test_the_log_is_sent_while_it_is_shorter() -> None:
@@ -131,9 +165,41 @@ def test_the_log_is_sent_while_it_is_shorter() -> None:
     assert kinds == ["full"] * first + ["replay"] * (20 - first)
 
 
+@pytest.mark.parametrize(("perturb", "each"), [({"type": "mean_of", "probes": 10}, 3200), ({"type": "best_of", "probes": 10}, 320)])
+def test_the_log_is_as_long_as_what_it_takes_to_follow_it_allows(perturb: dict[str, Any], each: int, monkeypatch: Any) -> None:
+    """Two uploads a commit."""
+    server = Server(payload={"down": "replay", "up": "seeds"}, perturb=perturb)
+    monkeypatch.setattr(shelf, "DRAWN", 5 * 2 * each)
+    for _ in range(8):
+        server.commit()
+    assert [held for held in range(8) if server.shelf.log(held) is not None] == [3, 4, 5, 6, 7]
+
+
+def test_a_worker_of_a_large_model_is_not_sent_what_it_follows_for_longer_than_its_grace() -> None:
+    """At p = 450 340 ten uploads of ten probes take 45 million numbers, 1.5 s; two commits of them are too many."""
+    large = Layout(("w",), ((450_340,),))
+    assert 10 * MeanOf(probes=10).drawn(large) <= DRAWN < 2 * 10 * MeanOf(probes=10).drawn(large)
+    assert [rule.drawn(large) for rule in (Single(), BestOf(), Guided())] == [450_340, 450_340, 4_503_400]
+    assert Split(shares=2, of=MeanOf(probes=3)).drawn(LAYOUT) == 3 * 315
+
+
+def test_trainers_of_one_process_share_the_steps_of_a_log(monkeypatch: Any) -> None:
+    server = Server(**RULES["replay"])
+    for _ in range(20):
+        server.commit()
+    held = 20 - sum(server.sent(held).kind == "replay" for held in range(20))
+    taken: list[int] = []
+    monkeypatch.setattr(log, "_TAKEN", log._Taken())
+    monkeypatch.setattr(log, "rebuilt", lambda rule, seed, *rest: taken.append(seed) or rebuilt(rule, seed, *rest))
+    for _ in range(5):
+        server.after(held)
+    assert len(taken) == 2 * (20 - held)
+
+
 def test_others_than_those_two_rules_keep_this_version_only() -> None:
     server = Server()
     server.commit()
+    server.shelf.tidy()
     assert server.shelf.weights(1) == server.shelf.full()
     with pytest.raises(KeyError):
         server.shelf.weights(0)
@@ -147,14 +213,15 @@ def test_other_mathematics_is_found() -> None:
         advanced(held, 1, 1, payload, server.condition, LAYOUT)
 
 
-@pytest.mark.parametrize("choice", [(), (3,), (0, 255)])
-def test_a_log_is_read_as_it_was_written(choice: tuple[int, ...]) -> None:
-    def logged(seed: int, rate: float) -> Logged:
-        return Logged(seed, rate, tensor(np.array([rate, -rate], np.float32)), choice)
+@pytest.mark.parametrize("scalars", [(2, 2, 2), (2, 1, 3)], ids=str)
+@pytest.mark.parametrize("choices", [[()] * 3, [(3,)] * 3, [(0, 255)] * 3, [(1, 2, 3), (), (4,)]], ids=str)
+def test_a_log_is_read_as_it_was_written(choices: list[tuple[int, ...]], scalars: tuple[int, ...]) -> None:
+    def logged(number: int, seed: int, rate: float) -> Logged:
+        return Logged(seed, rate, tensor(np.linspace(-rate, rate, scalars[number]).astype(np.float32)), choices[number])
 
     commits = [
-        committed(Progress(1, 2, 3, 4, 5), [logged(2**64 - 1, 1.0), logged(0, 1 / 3)]),
-        committed(Progress(1, 3, 0, 5, 6), [logged(2**63, 0.1)]),
+        committed(Progress(1, 2, 3, 4, 5), [logged(0, 2**64 - 1, 1.0), logged(1, 0, 1 / 3)]),
+        committed(Progress(1, 3, 0, 5, 6), [logged(2, 2**63, 0.1)]),
     ]
     theta = Tensor("float32", (1,), b"1234")
     assert read(written(commits, theta)) == (commits, theta.digest)

@@ -10,6 +10,9 @@ from flame.config import Condition
 from flame.launch.run import Run
 from flame.policies.sizes import SizesView
 from flame.runtime.replay import replay
+from flame.telemetry.records import AggRound
+from tests.stage import Stage
+from tests.stage import condition as stage_condition
 
 TOY: dict[str, Any] = {
     "trainers": 9, "goal": 2, "concurrency": 4, "delays": {"values": [1, 1.5, 2, 3]}, "select": "random",
@@ -70,3 +73,15 @@ def test_nothing_in_flight_is_taken_back_and_nothing_is_dispatched_over_c(loop: 
 def test_a_run_whose_sizes_change_replays_byte_for_byte(loop: str, tmp_path: Path) -> None:
     reports = replay(run(tmp_path, **LOOPS[loop], sizes=TRACKING).path)
     assert [(each.node, each.difference, each.skipped) for each in reports if each.difference or each.skipped] == []
+
+
+def test_what_a_fallen_c_leaves_in_flight_starves_nobody() -> None:
+    """K, C fall from 20, 40 to 1, 2 at the first close: 20 answers are out, all too old, and 10 C is 20."""
+    falling = {"type": "var_tracking", "target": 20, "step": 19, "goal_min": 1, "goal_max": 20}
+    stage = Stage(stage_condition(trainers=40, goal=20, concurrency=40, delays={"values": [1.0]}, staleness="exact", sizes=falling))
+    stage.start()
+    heard = [stage.answer(number) for number in range(1, 41)]
+    assert [(each.goal, each.concurrency) for step in heard for each in step.records(AggRound)] == [(20, 40)]
+    assert (stage.machine.cycle.concurrency, stage.machine.rejects) == (2, 20)
+    assert [step.stop for step in heard] == [None] * 40
+    assert stage.answer(41).records(AggRound)[0].goal == 1

@@ -43,13 +43,21 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     header, _ = read(path)
     assert header == {
         "run": "run", "incarnation": "1", "fingerprint": "fp", "init": THETA.digest, "bins": 3, "nodes": ["aggregator", "t0"],
-        "level": "full", "blobs": True, "layout": {"names": ["theta"], "shapes": [list(THETA.shape)], "dtype": THETA.dtype}, "schema": 1,
+        "level": "full", "blobs": True, "layout": {"names": ["theta"], "shapes": [list(THETA.shape)], "dtype": THETA.dtype}, "schema": 2,
     }  # fmt: skip
     first, second, third = steps(path)
     assert (first["seq"], first["node"], first["now"], first["event"]) == (0, "aggregator", 0, {"kind": "started"})
     assert first["effects"][0]["msg"]["payload"]["tensors"] == {"theta": {"blob": THETA.digest}}
     assert (second["seq"], second["node"], second["event"]["src"]) == (1, "t0", "aggregator")
     assert (third["seq"], third["released"]) == (2, [[9, 5, "t0", 1]])
+
+
+@pytest.mark.parametrize(("schema", "said"), [(b'"schema":1', "schema 1"), (b'"skema":2', "schema None")])
+def test_a_journal_of_another_version_is_refused_with_a_remedy(schema: bytes, said: str, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    path.write_bytes(changed(path.read_bytes(), b'"schema":2', schema))
+    with pytest.raises(CorruptJournal, match=rf"^sim-1.jsonl has {said}, and this version reads 2; read it with the version that wrote it"):
+        read(path)
 
 
 def test_a_line_is_there_as_soon_as_it_is_written_unless_it_may_be_buffered(tmp_path: Path) -> None:

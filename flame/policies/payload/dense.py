@@ -4,7 +4,7 @@ from flame.core.messages import Payload
 from flame.core.tasks import GradientResult
 from flame.core.tensor import Tensor
 from flame.learn.bfloat16 import widened
-from flame.policies.payload.rules import Terms
+from flame.policies.payload.rules import Terms, strange
 from flame.policies.payload.wire import WireDtype, travelling, width, wire_name
 from flame.policies.perturb.combined import Key
 from flame.policies.policy import Policy
@@ -21,10 +21,13 @@ class Dense(Policy):
         """As many numbers as theta has."""
         return terms.layout.size * width(terms.layout.dtype, terms.wire)
 
-    def fault(self, payload: Payload, terms: Terms) -> str | None:
+    def fault(self, payload: Payload, key: Key, terms: Terms) -> str | None:
         """It moves theta and nothing else."""
-        delta, wanted = payload.tensors.get("delta"), (wire_name(terms.layout.dtype, terms.wire), (terms.layout.size,))
-        if delta is None or (delta.dtype, delta.shape) != wanted:
+        other = strange(payload, "dense", {"delta"})
+        if other is not None:
+            return other
+        delta, wanted = payload.tensors["delta"], (wire_name(terms.layout.dtype, terms.wire), (terms.layout.size,))
+        if (delta.dtype, delta.shape) != wanted:
             return f"brings {delta} as its delta, for a theta of {wanted[0]}{list(wanted[1])}"
         return None
 

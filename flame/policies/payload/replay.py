@@ -12,7 +12,7 @@ from flame.policies.policy import Policy
 
 
 class Replay(Policy):
-    """Send `none`, or `replay` where the log reaches back that far and is shorter than `full`."""
+    """Send `none`, or `replay` where the log reaches back that far, is soon followed and is shorter than `full`."""
 
     keeps: ClassVar[int] = KEPT
 

@@ -34,7 +34,7 @@ class Shelf(Protocol):
         ...
 
     def log(self, held: int) -> Payload | None:
-        """How the version `held` became this one, commit by commit; None where it isn't known that far back."""
+        """How the version `held` became this one, commit by commit; None where it isn't known that far back, or costs too much."""
         ...
 
 
@@ -71,13 +71,20 @@ class UpRule(Protocol):
         """Bytes of the longest upload's tensors, known before one is made."""
         ...
 
-    def fault(self, payload: Payload, terms: Terms) -> str | None:
-        """What is wrong with a payload that should be of this rule; None: nothing."""
+    def fault(self, payload: Payload, key: Key, terms: Terms) -> str | None:
+        """What is wrong with a payload that should be of this rule; None: nothing. key: of its assign."""
         ...
 
     def delta(self, payload: Payload, key: Key, terms: Terms) -> Tensor:
         """The upload (p,) in theta's dtype. key: of its assign."""
         ...
+
+
+def strange(payload: Payload, kind: str, names: set[str]) -> str | None:
+    """What is wrong where a payload isn't of this kind, with tensors of these names."""
+    if payload.kind == kind and payload.tensors.keys() == names:
+        return None
+    return f"is of `{payload.kind}` with {sorted(payload.tensors)}, where `{kind}` with {sorted(names)} was asked for"
 
 
 def nbytes(payload: Payload) -> int:

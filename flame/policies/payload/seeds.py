@@ -11,7 +11,7 @@ from flame.core.messages import Payload
 from flame.core.tasks import GradientResult
 from flame.core.tensor import Tensor
 from flame.learn.params import array, tensor, vector
-from flame.policies.payload.rules import Terms
+from flame.policies.payload.rules import Terms, strange
 from flame.policies.payload.wire import WireDtype, width
 from flame.policies.perturb import rebuilt
 from flame.policies.perturb.combined import Choice, Key, seed_of
@@ -33,14 +33,17 @@ class Seeds(Policy):
         scalars, choice = terms.perturb.told(terms.layout)
         return scalars * width(terms.layout.dtype, "f32") + choice
 
-    def fault(self, payload: Payload, terms: Terms) -> str | None:
-        """They are those of the condition's `perturb`."""
-        scalars, choice = payload.tensors.get("scalars"), payload.tensors.get("choice")
-        if scalars is None or scalars.dtype != terms.layout.dtype or len(scalars.shape) != 1:
+    def fault(self, payload: Payload, key: Key, terms: Terms) -> str | None:
+        """They are those of the condition's `perturb`, on the assign's own share."""
+        other = strange(payload, "seeds", {"scalars", "choice"} if terms.perturb.told(terms.layout)[1] else {"scalars"})
+        if other is not None:
+            return other
+        scalars, choice = payload.tensors["scalars"], payload.tensors.get("choice")
+        if scalars.dtype != terms.layout.dtype or len(scalars.shape) != 1:
             return f"brings {scalars} as its scalars, for a theta of {terms.layout.dtype}"
         if choice is not None and (choice.dtype != "uint8" or len(choice.shape) != 1):
             return f"brings {choice} as its choice, which is of uint8"
-        if not terms.perturb.fits(terms.layout, scalars.shape[0], chosen(payload)):
+        if not terms.perturb.fits(seed_of(terms.perturb, key), terms.layout, scalars.shape[0], chosen(payload)):
             return (
                 f"brings {scalars.shape[0]} scalars and the choice {list(chosen(payload))}, which no {type(terms.perturb).__name__} sends"
             )

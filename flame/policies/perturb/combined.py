@@ -41,6 +41,11 @@ class PerturbRule(Protocol):
         """P: how many directions are measured for one upload."""
         ...
 
+    @property
+    def worth(self) -> float:
+        """p E[cos^2] of an upload with the gradient: how many random directions' mean would know as much."""
+        ...
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed of the `turn`-th assign of a run, where its turn plays a part."""
         ...
@@ -69,8 +74,12 @@ class PerturbRule(Protocol):
         """How many scalars an upload has, and numbers in its choice: the most, where it depends."""
         ...
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
-        """Whether an upload can have so many scalars, and that choice."""
+    def drawn(self, layout: Layout) -> int:
+        """How many random numbers rebuilding an upload takes, the most, where it depends."""
+        ...
+
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """Whether an upload of that seed can have so many scalars, and that choice."""
         ...
 
 

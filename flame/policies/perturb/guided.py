@@ -29,6 +29,11 @@ class Guided(Policy):
         """P: one."""
         return 1
 
+    @property
+    def worth(self) -> float:
+        """One direction: the candidates are compared with u, not with the gradient."""
+        return 1.0
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed as it is: every assign probes everything."""
         return seed
@@ -62,7 +67,11 @@ class Guided(Policy):
         """One scalar, and a number a tensor."""
         return 1, len(layout.names)
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+    def drawn(self, layout: Layout) -> int:
+        """All candidates, where the last of them was kept."""
+        return self.candidates * layout.size
+
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar, and a candidate per tensor."""
         return scalars == 1 and len(choice) == len(layout.names) and max(choice) < self.candidates
 

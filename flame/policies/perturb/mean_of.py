@@ -20,6 +20,11 @@ class MeanOf(Policy):
     probes: PositiveInt = 10
     distribution: Distribution = "gaussian"
 
+    @property
+    def worth(self) -> float:
+        """P directions: all are sent."""
+        return float(self.probes)
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed as it is: every assign probes everything."""
         return seed
@@ -48,6 +53,10 @@ class MeanOf(Policy):
         """A scalar a probe."""
         return self.probes, 0
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+    def drawn(self, layout: Layout) -> int:
+        """All probes."""
+        return self.probes * layout.size
+
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
         """A scalar a probe."""
         return (scalars, choice) == (self.probes, ())

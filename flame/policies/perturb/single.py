@@ -19,6 +19,11 @@ class Single(Policy):
         """P: one."""
         return 1
 
+    @property
+    def worth(self) -> float:
+        """One direction."""
+        return 1.0
+
     def dealt(self, seed: int, turn: int) -> int:
         """The seed as it is: every assign probes everything."""
         return seed
@@ -47,6 +52,10 @@ class Single(Policy):
         """One scalar."""
         return 1, 0
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
+    def drawn(self, layout: Layout) -> int:
+        """The one probe."""
+        return layout.size
+
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
         """One scalar."""
         return (scalars, choice) == (1, ())

@@ -45,6 +45,11 @@ class Split(Policy):
         """P of the inner perturbation: a share sees P of p / S directions, n / S times, which is n P of p again."""
         return self.of.probes
 
+    @property
+    def worth(self) -> float:
+        """The inner one's, on the share: as with `probes`, what p / S loses of an upload, n / S times undoes."""
+        return self.of.worth
+
     def dealt(self, seed: int, turn: int) -> int:
         """A seed of 64 bits whose residue is the share of that turn; 56 of its bits are `seed`'s."""
         return (seed >> 8) * self.shares + turn % self.shares
@@ -76,9 +81,13 @@ class Split(Policy):
         """The inner one's, on the share of most tensors."""
         return max(self.of.told(self._alone(number, layout)[0]) for number in range(self.shares))
 
-    def fits(self, layout: Layout, scalars: int, choice: Choice) -> bool:
-        """Whether it fits the inner one on some share."""
-        return any(self.of.fits(self._alone(number, layout)[0], scalars, choice) for number in range(self.shares))
+    def drawn(self, layout: Layout) -> int:
+        """The inner one's, on the dearest share."""
+        return max(self.of.drawn(self._alone(number, layout)[0]) for number in range(self.shares))
+
+    def fits(self, seed: int, layout: Layout, scalars: int, choice: Choice) -> bool:
+        """Whether it fits the inner one on the seed's share."""
+        return self.of.fits(seed, self._alone(seed, layout)[0], scalars, choice)
 
     def share(self, seed: int, layout: Layout) -> slice:
         """Which tensors move, by number: those i with floor(i S / T) = seed mod S."""

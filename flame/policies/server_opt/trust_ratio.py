@@ -10,13 +10,14 @@ floor lets a head of zeros start. It never comes to rest by itself, hence the sc
     linear     rho max(0, 1 - t / over)
     inverse    rho / (1 + t / over)
 
-`cap` bounds rho_t by what G can know. The mean of n uploads of P random directions each has a cosine of about
-sqrt(n P / p) with the gradient while n P is far below p, and what is longer than that is noise:
+`cap` bounds rho_t by what G can know. The mean of n uploads that are worth w random directions each has a cosine of
+about sqrt(n w / p) with the gradient while n w is far below p, and what is longer than that is noise:
 
-    rho_t <- min(rho_t, cap sqrt(n P / p))        n uploads in the pool, P probes per upload, p trainables
+    rho_t <- min(rho_t, cap sqrt(n w / p))        n uploads in the pool, w of their perturbation, p trainables
 
-It binds where p is large against the probes (n P / p is 4e-4 on a language model, 0.1 on a head), and never
-for true gradients, whose P is p.
+w is p E[cos^2] of one upload: P for `mean_of` P, 1 for `single` and `guided`, and for `best_of`, which sends one direction of
+P, the mean of the largest of P squared normals: 3.80 of ten, 2.99 with the coin. The cap binds where p is large against
+n w (n w / p is 4e-4 on a language model, 0.1 on a head), and never for true gradients, whose w is p.
 """
 
 from math import sqrt
@@ -36,7 +37,7 @@ LAW: dict[Schedule, str] = {"constant": "", "linear": " x (1 - t/{over})", "inve
 class TrustRatio(Policy):
     """rho: share of ||theta|| per commit. floor: the least ||theta|| that counts. over: commits of the schedule.
 
-    cap: bounds the share by cap sqrt(n P / p); None is no bound.
+    cap: bounds the share by cap sqrt(n w / p); None is no bound.
     """
 
     type: Literal["trust_ratio"] = "trust_ratio"
@@ -56,7 +57,7 @@ class TrustRatio(Policy):
     def gain(self) -> str:
         """It has none: the length of G cancels."""
         share = f"{self.rho:.3g}{LAW[self.schedule].format(over=self.over)}"
-        share += "" if self.cap is None else f", at most {self.cap:.3g} sqrt(nP/p),"
+        share += "" if self.cap is None else f", at most {self.cap:.3g} sqrt(nw/p),"
         return f"{share} of ||theta|| (at least {self.floor:.3g}), whatever G's length"
 
     def step(self, theta: Vector, aggregate: Vector, view: StepView, state: None) -> tuple[Vector, None]:
@@ -69,7 +70,7 @@ class TrustRatio(Policy):
 
     def _share(self, view: StepView, size: int) -> float:
         rho = self.rho_at(view.progress.model_version)
-        return rho if self.cap is None else min(rho, self.cap * sqrt(view.uploads * view.probes / size))
+        return rho if self.cap is None else min(rho, self.cap * sqrt(view.uploads * view.worth / size))
 
     def rho_at(self, commits: int) -> float:
         """rho_t, t the number of commits before this one."""

@@ -7,11 +7,11 @@ from flame.core.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """progress: before this commit. uploads: n of the pool, whose mean is G. probes: P, directions that went into each upload.
+    """progress: before this commit. uploads: n of the pool, whose mean is G. worth: w, of each upload, in random directions.
 
-    An upload that is a true gradient saw all p of them.
+    That is p E[cos^2] of an upload with the gradient: P for a mean of P probes, p for a true gradient.
     """
 
     progress: Progress
     uploads: int = 1
-    probes: int = 1
+    worth: float = 1.0
