@@ -258,7 +258,8 @@ def _not_replaced() -> list[tuple[Any, Any, Any]]:
     return [(Aggregator, "_leave", keep_quota)]
 
 
-def _unclamped(self: Cycle, goal: int, concurrency: int, quota: int | None) -> None:
+def _unclamped(self: Cycle, goal: int, concurrency: int, quota: int | None, unanswered: int = 0) -> None:
+    self.slots = max(concurrency, unanswered)
     self.goal, self.concurrency, self.quota = goal, concurrency, quota
 
 
