@@ -62,7 +62,7 @@ def _mark(node: str) -> int:
 
 
 def _pools(run: Run) -> list[Pool]:
-    frame = run.frame("selection").sort("_seq")
+    frame = run.frame("selection").drop_nulls("cycle").sort("_seq")
     if frame.height * run.condition.trainers > MOST:
         return []
     believed = {} if run.condition.awareness == "none" or run.condition.availability.trace == "syn_0" else run.derived(traces_of)

@@ -27,7 +27,7 @@ def decision_determinism(pair: Pair, window: Window) -> Finding:
         parted first, so look at availability, at the ledger, or at an earlier decision. DESYNC: one pool, two choices, so look
         at the selector's own state and draws.
     Why: a draw that hangs on how many were made before it is out of step for the rest of the run after one extra choice.
-    Reads: selection.eligible_fp, chosen, in_flight, policy.
+    Reads: selection.eligible_fp, chosen, policy.
     Statistic: exact: number of selections whose pool or choice differs. Fidelity: share of DESYNC among selections of one
         pool.
     Tolerance: 0.
@@ -55,7 +55,7 @@ def _held(text: str, n: int) -> Finding:
 
 
 def _decisions(run: Run, window: Window) -> list[dict[str, Any]]:
-    return selections(run, window).select("cycle", "eligible_fp", "chosen", "in_flight", "policy").to_dicts()
+    return selections(run, window).select("cycle", "eligible_fp", "chosen", "policy").to_dicts()
 
 
 def _parted(real: dict[str, Any], sim: dict[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ TOL = 0.25
     stage=3,
     tier=DIST,
     domain=LOGICAL,
-    needs=["trainer_round.id", "dispatch.id", "agg_round.cohort", "agg_round.stamp_ns"],
+    needs=["trainer_round.id", "dispatch.due_ns", "agg_round.cohort", "agg_round.stamp_ns"],
     upstream=["R1"],
     over="cycles",
 )

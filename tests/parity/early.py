@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from shutil import rmtree
 from typing import Any
 
 from flame.config import Condition
 from flame.telemetry.rundir import RunPair
 from tests.parity.edits import Edit, Line, cycle_is
-from tests.parity.fixtures import asynchronous, away, condition, fidelity, guided
+from tests.parity.fixtures import asynchronous, away, condition, fidelity, guided, write_run
 
 Spoil = Callable[[RunPair], None]
 Made = Callable[[], Condition]
@@ -106,13 +107,12 @@ def _swap_first(record: Line) -> None:
     cohort[0], cohort[1] = cohort[1], cohort[0]
 
 
-def dispatch_another(pair: RunPair) -> None:
-    """The sim gives the slow one's work to a fast one, from the start: others are free then."""
-
-    def change(record: Line) -> None:
-        record.update(trainer={"t3": "t0", "t0": "t3"}.get(record["trainer"], record["trainer"]))
-
-    Edit(pair.sim).each("dispatch", change)
+def biased(pair: RunPair) -> None:
+    """A sim whose selector prefers the fast: who is left to choose from is slow."""
+    rmtree(pair.sim.path)
+    run = pair.sim
+    noise = None if run.condition.tier == "exact" else 1
+    write_run(run.path.parent, run.condition, "sim", noise=noise, fast_first=True)
 
 
 def slower_phases(record: Line) -> None:
@@ -148,7 +148,7 @@ EARLY: dict[str, Case] = {
     "Wd": Case(lambda pair: Edit(pair.real).forget("agg_round", "lag_s")),
     "A1": Case(later, away, later, _away_fidelity),
     "A2": Case(fewer_eligible, condition, fewer_eligible),
-    "A2b": Case(dispatch_another, asynchronous, dispatch_another, _async_fidelity),
+    "A2b": Case(biased, asynchronous, biased, _async_fidelity),
     "A3": Case(fewer_eligible, away, fewer_eligible, _away_fidelity),
     "A4": Case(a_nanosecond_longer, away, at_once, _away_fidelity),
     "A4dur": Case(a_nanosecond_longer, away, at_once, _away_fidelity),

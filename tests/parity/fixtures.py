@@ -103,12 +103,16 @@ class Assignment:
 
 @dataclass
 class Model:
-    """The algorithm in small. noise: seeds what differs between runs in the fidelity tier (None: nothing does)."""
+    """The algorithm in small.
+
+    noise: seeds what differs between runs in the fidelity tier (None: nothing does). fast_first: the selector's bias.
+    """
 
     condition: Condition
     world: Literal["real", "sim"]
     writer: "Books"
     noise: int | None = None
+    fast_first: bool = False
     at: Progress = field(default_factory=Progress)
     heap: list[tuple[int, int, str, int, Assignment | None]] = field(default_factory=list)
     """(stamp, rank, node, id, row): an update has its row, an abandon an id, a wake neither."""
@@ -164,7 +168,7 @@ class Model:
                 heappush(self.heap, (min(backs), TIMER, "", 0, None))
             return
         self.closed = False
-        chosen = sorted(sorted(free, key=lambda node: self.draw("select", self.serial, node))[:want])
+        chosen = sorted(sorted(free, key=self.rank)[:want])
         goal, concurrency, policy = self.condition.goal, self.condition.concurrency, self.condition.select.type
         scores = [Score(node, "exploit", 1.0, 0.5, 0.5, 1.0 if node < "t3" else 0.5) for node in chosen] if policy == "oort" else None
         self.writer.agg(
@@ -176,6 +180,10 @@ class Model:
         )  # fmt: skip
         for node in chosen:
             self.dispatch(node)
+
+    def rank(self, node: str) -> tuple[int, float]:
+        """The least are chosen."""
+        return int(node[1:]) % 4 if self.fast_first else 0, self.draw("select", self.serial, node)
 
     @property
     def in_flight(self) -> int:
@@ -343,7 +351,7 @@ class Books:
 
 def write_run(
     folder: Path, condition: Condition, kind: Literal["real", "sim"], *, noise: int | None = None, level: Level = "full",
-    time: str = "20260101T101500Z", run_set: str = "quick",
+    time: str = "20260101T101500Z", run_set: str = "quick", fast_first: bool = False,
 ) -> RunDir:  # fmt: skip
     """Write one run's directory into `folder`."""
     path = folder / f"{time}_{run_set}_{condition.baseline}_n{condition.trainers}_s{condition.seed}_{kind}"
@@ -360,7 +368,7 @@ def write_run(
         "init0", "data0", "0.1.0+0000", LIBRARIES, "cpu", [],
     )  # fmt: skip
     books = Books(path, world, meta, condition.nodes)
-    model = Model(condition, kind, books, noise)
+    model = Model(condition, kind, books, noise, fast_first)
     model.run()
     if kind == "sim":
         books.agg(model.now, StepTiming("loop", 0.5, {"tasks": model.accepts}))

@@ -10,7 +10,7 @@ from parity.engine import Report, check
 from parity.ladder import Ladder
 from parity.rungs import LADDER, UNBUILT
 from tests.parity.early import EARLY
-from tests.parity.fixtures import write_pair
+from tests.parity.fixtures import away, write_pair
 
 Judge = Callable[..., Report]
 RUNGS = {rung.id: rung for rung in LADDER.rungs}
@@ -41,6 +41,18 @@ def test_it_passes_on_a_good_pair_and_fails_on_one_that_was_broken_for_it(rung: 
     result = check(_again(pair), _alone(rung)).of(rung)
     assert result.verdict == "FAIL", result.reason
     assert result.reason
+
+
+CONSEQUENCES = ("K2", "A4dur", "A5", "S1")
+"""Rungs whose broken pairs break something below them first."""
+
+
+@pytest.mark.parametrize("rung", [rung for rung in JUDGED if rung not in CONSEQUENCES])
+def test_it_is_to_blame_in_the_whole_ladder(rung: str, tmp_path: Path, judge: Judge) -> None:
+    pair = write_pair(tmp_path, EARLY[rung].made())
+    EARLY[rung].broken(pair)
+    result = judge(pair).of(rung)
+    assert result.role == "ROOT-CAUSE", (result.verdict, result.reason, result.by)
 
 
 @pytest.mark.parametrize("rung", LOGICAL)
@@ -75,8 +87,6 @@ def test_where_nobody_is_ever_away_nothing_is_judged(rung: str, good: RunPair) -
 
 
 def test_a_pair_with_absences_passes_whole(tmp_path: Path, judge: Judge) -> None:
-    from tests.parity.fixtures import away
-
     report = judge(write_pair(tmp_path, away()))
     verdicts = {result.rung.id: result.verdict for result in report.results if result.verdict not in ("PASS", "DIAG")}
     assert verdicts == {"Sx": "SKIP", "Sd": "SKIP"}, [(result.rung.id, result.reason) for result in report.results]
