@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import TypeGuard
 
-from parity.rung import Finding, failed, passed
+from parity.rung import Finding, failed, passed, skipped
 
 SHOWN = 5
 """How many differing places are written out."""
@@ -27,6 +27,8 @@ def equal(what: str, real: Series, sim: Series) -> Finding:
     places = list(real) + [place for place in sim if place not in real]
     wrong = [place for place in places if place not in real or place not in sim or not same(real[place], sim[place])]
     n, share = len(places), len(wrong) / max(1, len(places))
+    if not places:
+        return skipped(f"no {what} to compare", n=0)
     if not wrong:
         return passed(f"{n} {what} equal", effect=0.0, tol=0.0, n=n)
     reason = f"{mismatch(len(wrong), n, what)}, first at {wrong[0]}"

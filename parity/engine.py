@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+from flame.config.errors import ConfigError
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.evidence import Pair, Run, Window, kinds_of, window_of
 from parity.ladder import Ladder
-from parity.rung import DIAG, Finding, Measure, Role, Rung, Tier, VerdictName
+from parity.rung import DIAG, Finding, Measure, Role, Rung, Tier, VerdictName, skipped
 from parity.statistics import ALPHA, holm, outcome
 
 READ_ALWAYS = ("agg_round", "intrusion", "run_meta")
@@ -142,6 +143,8 @@ def _try(rung: Rung, pair: Pair, window: Window, upstream: Sequence[Result]) -> 
         finding = Finding(None, absent, skip=True) if absent else rung.check(pair, window)
     except TelemetryError:
         raise
+    except ConfigError as error:  # a rung asked for the condition's traces or devices, and their file isn't here
+        finding = skipped(f"its condition can't be read here: {error.what}")
     except Exception as error:  # the boundary: whatever a rung raises is a verdict on the checker
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"

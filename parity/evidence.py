@@ -7,10 +7,10 @@ a short one. The first intrusion (something outside the closed world) in either 
 cycle, and so does `--max-bin`. What was cut, and by what, is part of the report.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from flame.telemetry.columns import KINDS, level
 from flame.telemetry.records import LEVELS
 from flame.telemetry.rundir import RunDir, Verdict
 
+Made = TypeVar("Made")
 Side = Literal["real", "sim"]
 SIDES: tuple[Side, Side] = ("real", "sim")
 
@@ -31,6 +32,14 @@ class Run:
 
     def __init__(self, side: Side, dir: RunDir) -> None:
         self.side, self.dir = side, dir
+        self._derived: dict[Callable[[Run], Any], Any] = {}
+
+    def derived(self, make: "Callable[[Run], Made]") -> Made:
+        """What `make` makes of this run, made once: several rungs look at one ledger, one timeline."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        made: Made = self._derived[make]
+        return made
 
     @property
     def condition(self) -> Condition:

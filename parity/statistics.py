@@ -20,6 +20,7 @@ otherwise neither.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import cbrt, ceil, comb
 
 import numpy as np
@@ -40,9 +41,24 @@ Deal = Callable[[np.random.Generator, int], NDArray[np.bool_]]
 """(generator, draws) -> membership of real per draw."""
 
 
-def ks(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "KS", aligned: bool = False) -> Measure:
-    """Two-sample Kolmogorov-Smirnov distance. Raises ValueError for an empty sample."""
-    return _measure(name, _ks, _array(real), _array(sim), tol=tol, aligned=aligned)
+def ks(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "KS", aligned: bool = False, slack: float = 0.0) -> Measure:
+    """Two-sample Kolmogorov-Smirnov distance. Raises ValueError for an empty sample.
+
+    slack: values that lie no farther apart count as equal. Without it a clock of a few modelled values, and the same
+    with a jitter of a millisecond, are as far apart as can be.
+    """
+    return _measure(name, _ks(slack), _array(real), _array(sim), tol=tol, aligned=aligned)
+
+
+def distance(real: ArrayLike, sim: ArrayLike) -> float:
+    """The KS distance alone, for a number without a verdict. Raises ValueError for an empty sample."""
+    one, two = _array(real), _array(sim)
+    return float(_ks(0.0)(np.concatenate([one, two]), _origin(one, two))[0])
+
+
+def variation(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "TVD") -> Measure:
+    """Total variation distance between the shares of classes; values are their numbers. Raises ValueError for an empty sample."""
+    return _measure(name, _variation, _array(real), _array(sim), tol=tol, aligned=False)
 
 
 def mean(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "mean", relative: bool = False, aligned: bool = False) -> Measure:
@@ -56,9 +72,19 @@ def gap(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "mean gap") 
     """Mean absolute difference of aligned series; chance: what the sign of the differences can explain."""
     difference = _array(real) - _array(sim)
     bias = _measure(name, _mean(1.0), _array(real), _array(sim), tol=tol, aligned=True)
-    return Measure(
-        name, float(np.abs(difference).mean()), tol, bias.n, bias.critical, bias.p, bias.attainable, bias.needs
-    )  # fmt: skip
+    return replace(bias, effect=float(np.abs(difference).mean()))
+
+
+def ratio(
+    real: tuple[ArrayLike, ArrayLike], sim: tuple[ArrayLike, ArrayLike], tol: float, *, name: str = "ratio"
+) -> Measure:  # fmt: skip
+    """Absolute difference of two ratios of means, (numerators, denominators) a side, aligned; chance: that of its linear part."""
+    (up, down), (other_up, other_down) = (tuple(map(_array, side)) for side in (real, sim))
+    both = float((up.mean() + other_up.mean()) / (down.mean() + other_down.mean()))
+    parts = [(one - both * two) / two.mean() for one, two in ((up, down), (other_up, other_down))]
+    chance = _measure(name, _mean(1.0), *parts, tol=tol, aligned=True)
+    effect = abs(float(up.mean() / down.mean() - other_up.mean() / other_down.mean()))
+    return replace(chance, effect=effect)
 
 
 def quantile_share(values: ArrayLike, limit: float, share: float) -> tuple[int, float]:
@@ -174,13 +200,26 @@ def _deals(n: int, m: int, block: int) -> Deal:
     return deal
 
 
-def _ks(values: Array, membership: NDArray[np.bool_]) -> Array:
-    order = np.argsort(values, kind="stable")
-    ordered, ours = values[order], membership[:, order]
-    ends = np.append(np.flatnonzero(np.diff(ordered)), ordered.size - 1)
-    real = np.cumsum(ours, axis=1, dtype=np.float64)[:, ends] / ours.sum(axis=1, keepdims=True)
-    sim = np.cumsum(~ours, axis=1, dtype=np.float64)[:, ends] / (~ours).sum(axis=1, keepdims=True)
-    return np.asarray(np.abs(real - sim).max(axis=1))
+def _ks(slack: float) -> Statistic:
+    def statistic(values: Array, membership: NDArray[np.bool_]) -> Array:
+        order = np.argsort(values, kind="stable")
+        ordered, ours = values[order], membership[:, order]
+        ends = np.append(np.flatnonzero(np.diff(ordered)), ordered.size - 1)
+        beyond = np.searchsorted(ordered, ordered[ends] + slack, side="right") - 1
+        real = np.cumsum(ours, axis=1, dtype=np.float64) / ours.sum(axis=1, keepdims=True)
+        sim = np.cumsum(~ours, axis=1, dtype=np.float64) / (~ours).sum(axis=1, keepdims=True)
+        apart = np.maximum(real[:, ends] - sim[:, beyond], sim[:, ends] - real[:, beyond]).max(axis=1)
+        return np.asarray(np.maximum(apart, 0.0))
+
+    return statistic
+
+
+def _variation(values: Array, membership: NDArray[np.bool_]) -> Array:
+    classes = (values[:, None] == np.unique(values)[None, :]).astype(np.float64)
+    weights = membership.astype(np.float64)
+    real = (weights @ classes) / weights.sum(axis=1, keepdims=True)
+    sim = ((1 - weights) @ classes) / (1 - weights).sum(axis=1, keepdims=True)
+    return np.asarray(np.abs(real - sim).sum(axis=1) / 2)
 
 
 def _mean(scale: float) -> Statistic:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from flame.policies.select.oort import Scored
 from flame.telemetry.columns import level
 from flame.telemetry.records import LEVELS
 from parity.evidence import Pair, Run, Window
@@ -37,6 +38,10 @@ def _gated(run: Run) -> bool:
     return any(rule.type == "variance" for rule in run.condition.commit)
 
 
+def _scored(run: Run) -> bool:
+    return isinstance(run.condition.select, Scored)
+
+
 def _ended(run: Run) -> bool:
     return run.verdict is not None and run.verdict.verdict != "CRASH"
 
@@ -66,15 +71,16 @@ REQUIRED: tuple[Required, ...] = (
     *_fields("agg_round", "threshold", _gated),
     *_fields("agg_round", "grad_norm", rows=pl.col("committed")),
     *_fields("agg_round", "vclock_ns", _sim),
-    *_fields("agg_round", "lag_s", _real),
+    *_fields("agg_round", "lag_s phases", _real),
     *_fields("agg_eval", "version stamp_ns loss accuracy samples", _evaluated),
     *_fields("selection", "cycle candidates eligible chosen in_flight concurrency goal policy eligible_fp"),
+    *_fields("selection", "scores", _scored),
     *_fields("dispatch", "cycle id trainer stamp_ns due_ns delay_ns payload in_flight"),
     *_fields("accepted", "cycle id trainer accepted version staleness interval_ns due_ns loss utility"),
     *_fields("accepted", "rate", rows=pl.col("accepted")),
     *_fields("task_recv", "id trainer due_ns"),
     *_fields("task_send", "id trainer stamp_ns"),
-    *_fields("trainer_round", "id trainer delay_ns overran passes loss utility samples"),
+    *_fields("trainer_round", "id trainer delay_ns overran passes loss utility samples phases"),
     *_fields("comm", "direction payload id message_bytes"),
     *_fields("lateness", "id late_s", _real),
 )

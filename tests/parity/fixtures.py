@@ -7,19 +7,23 @@ simulator is asked in `test_conformance.py`.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from hashlib import blake2b
 from heapq import heappop, heappush
+from operator import xor
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
 from flame.config import Condition, World
+from flame.config.availability import traces
 from flame.config.fingerprint import condition_fp, run_fp
 from flame.core.progress import Progress
 from flame.core.rng import derive
 from flame.core.time import SECOND
 from flame.telemetry.records import (
+    Abandoned,
     Accepted,
     AggEval,
     AggRound,
@@ -32,16 +36,20 @@ from flame.telemetry.records import (
     Record,
     RunEnd,
     RunMeta,
+    Score,
     Selection,
     StepTiming,
     TaskRecv,
     TaskSend,
     TrainerRound,
+    Withheld,
 )
 from flame.telemetry.rundir import RunDir, RunPair
 from flame.telemetry.writer import Writer
 
 LIBRARIES = {"python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"}
+TIMER, UPDATE = 4, 5
+"""Ranks of what happens at one stamp."""
 DELAYS = (1.0, 2.0, 1.5, 2.5)
 
 
@@ -57,7 +65,23 @@ def condition(**changes: Any) -> Condition:
 
 def asynchronous(**changes: Any) -> Condition:
     """C > K, each close commits: rows are open whenever it stops."""
-    return condition(loop="async", trainers=6, goal=3, concurrency=5, commit=["agg_goal"], **changes)
+    return condition(**{"loop": "async", "trainers": 6, "goal": 3, "concurrency": 5, "commit": ["agg_goal"]} | changes)
+
+
+def away(cycles: int = 40, **changes: Any) -> Condition:
+    """Trainers come and go as phones do: updates are withheld, and slots are given up."""
+    given = {"trace": "phone_3st_50", "time_scale": 600.0, "abandon_s": 1_800.0}
+    return asynchronous(availability=given, awareness="notified", stop={"cycles": cycles}, **changes)
+
+
+def guided(cycles: int = 12, **changes: Any) -> Condition:
+    """Choices are scored."""
+    return asynchronous(select="oort", stop={"cycles": cycles}, **changes)
+
+
+def arriving(condition: Condition) -> Condition:
+    """The same condition in the fidelity tier."""
+    return Condition.model_validate(condition.model_dump() | {"commit_order": "arrival", "pacing": "relative"})
 
 
 def fidelity(cycles: int = 12, **changes: Any) -> Condition:
@@ -79,15 +103,22 @@ class Assignment:
 
 @dataclass
 class Model:
-    """The algorithm in small. noise: seeds what differs between runs in the fidelity tier (None: nothing does)."""
+    """The algorithm in small.
+
+    noise: seeds what differs between runs in the fidelity tier (None: nothing does). fast_first: the selector's bias.
+    """
 
     condition: Condition
     world: Literal["real", "sim"]
     writer: "Books"
     noise: int | None = None
+    fast_first: bool = False
     at: Progress = field(default_factory=Progress)
-    heap: list[tuple[int, str, int, Assignment]] = field(default_factory=list)
+    heap: list[tuple[int, int, str, int, Assignment | None]] = field(default_factory=list)
+    """(stamp, rank, node, id, row): an update has its row, an abandon an id, a wake neither."""
     busy: set[str] = field(default_factory=set)
+    owed: set[int] = field(default_factory=set)
+    open: dict[int, Assignment] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     draws: dict[tuple[str, int], int] = field(default_factory=dict)
     taken: list[Assignment] = field(default_factory=list)
@@ -99,11 +130,15 @@ class Model:
 
     def run(self) -> None:
         """From the first selection to the stop rule."""
+        self.traces = traces(self.condition)
         self.refill()
         while self.at.cycle < (self.condition.stop.cycles or 0):
-            _, _, _, row = heappop(self.heap)
-            self.now = row.due if self.exact else max(self.now, row.arrival)
-            self.release(row)
+            at, _, _, key, row = heappop(self.heap)
+            self.now = max(self.now, at)
+            if row is not None:
+                self.release(row)
+            else:
+                self.timer(key)
         self.writer.agg(self.now, RunEnd(self.at, "COMPLETED", f"{self.at.cycle} cycles", self.accepts, 0, 0))
 
     @property
@@ -122,41 +157,74 @@ class Model:
 
     def refill(self) -> None:
         """Fill the slots; a synchronous loop does so only when its cycle is closed."""
-        free = [node for node in self.condition.nodes if node not in self.busy]
-        want = self.condition.concurrency - len(self.busy)
-        if not free or want <= 0 or (self.condition.loop == "sync" and not self.closed):
+        idle = [node for node in self.condition.nodes if node not in self.busy]
+        free = [node for node in idle if self.condition.awareness == "none" or self.traces[node].available(self.now)]
+        want = self.condition.concurrency - self.in_flight
+        if want <= 0 or (self.condition.loop == "sync" and not self.closed):
+            return
+        if not free:
+            backs = [back for node in idle if (back := self.traces[node].next_available(self.now)) is not None]
+            if backs and not any(node == "" for _, _, node, _, _ in self.heap):
+                heappush(self.heap, (min(backs), TIMER, "", 0, None))
             return
         self.closed = False
-        chosen = sorted(sorted(free, key=lambda node: self.draw("select", self.serial, node))[:want])
-        fingerprint = blake2b(" ".join(free).encode(), digest_size=8).hexdigest()
-        goal, concurrency = self.condition.goal, self.condition.concurrency
-        count = len(self.condition.nodes)
+        chosen = sorted(sorted(free, key=self.rank)[:want])
+        goal, concurrency, policy = self.condition.goal, self.condition.concurrency, self.condition.select.type
+        scores = [Score(node, "exploit", 1.0, 0.5, 0.5, 1.0 if node < "t3" else 0.5) for node in chosen] if policy == "oort" else None
         self.writer.agg(
             self.now,
-            Selection(self.at, count, len(free), chosen, len(self.busy), len(self.taken), concurrency, goal, "random", fingerprint),
-        )
+            Selection(
+                self.at, len(self.condition.nodes), len(free), chosen, self.in_flight, len(self.taken), concurrency, goal, policy,
+                fingerprint(free), scores,
+            ),
+        )  # fmt: skip
         for node in chosen:
             self.dispatch(node)
+
+    def rank(self, node: str) -> tuple[int, float]:
+        """The least are chosen."""
+        return int(node[1:]) % 4 if self.fast_first else 0, self.draw("select", self.serial, node)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.busy) - len(self.owed)
 
     def dispatch(self, node: str) -> None:
         """One assign: the aggregator's records and, at once, the trainer's (whose clock is later)."""
         self.serial += 1
         self.busy.add(node)
         delay = round(self.condition.delays.values[int(node[1:]) % 4] * SECOND)  # type: ignore[index]
+        done = self.now + delay
+        due = self.traces[node].next_available(done)
+        assert due is not None
         late = round(self.draw("arrival", self.serial) * 0.1 * SECOND) if self.noise is not None else 0
-        row = Assignment(self.serial, node, self.now, self.now + delay, self.at, self.now + delay + late)
+        row = Assignment(self.serial, node, self.now, due, self.at, due + late)
         payload = "none" if self.held.get(node) == self.at.model_version else "full"
         self.held[node] = self.at.model_version
         draw = self.draws[node, self.at.model_version] = self.draws.get((node, self.at.model_version), -1) + 1
         self.writer.agg(self.now, Comm("down", payload, row.id, node, 900 if payload == "full" else 180, int(payload == "full")))
-        self.writer.agg(self.now, Dispatch(self.at, row.id, node, row.stamp, row.due, delay, payload, draw, len(self.busy)))
+        self.writer.agg(self.now, Dispatch(self.at, row.id, node, row.stamp, row.due, delay, payload, draw, self.in_flight))
+        if due > done:
+            self.writer.agg(self.now, Withheld(self.at, row.id, node, done, due))
         self.train(row, delay)
-        heappush(self.heap, (row.due if self.exact else row.arrival, node, row.id, row))
+        self.open[row.id] = row
+        heappush(self.heap, (row.due if self.exact else row.arrival, UPDATE, node, row.id, row))
+        abandon = self.condition.availability.abandon_ns
+        if abandon is not None:
+            heappush(self.heap, (self.now + abandon, TIMER, node, row.id, None))
+
+    def timer(self, id: int) -> None:
+        """A wake, or a slot that is given up if its update isn't there yet."""
+        row = self.open.get(id)
+        if row is not None:
+            self.owed.add(id)
+            self.writer.agg(self.now, Abandoned(self.at, id, row.node, self.now, self.now - row.stamp))
+        self.refill()
 
     def train(self, row: Assignment, delay: int) -> None:
         """What the trainer says of one job."""
         at, write = row.at, self.writer.trainer
-        phases = {"queue": 0.001, "compute": 0.02, "hold": delay / SECOND - 0.021}
+        phases = {"queue": 0.001, "compute": 0.02, "hold": (row.due - row.stamp) / SECOND - 0.021}
         write(row.node, row.stamp, TaskRecv(row.id, row.node, at.model_version, at.data_id, at.iteration, row.stamp, row.due))
         write(
             row.node, row.due,
@@ -169,6 +237,7 @@ class Model:
         """Accept; close the cycle when K are in."""
         self.accepts += 1
         self.pool += 1
+        del self.open[row.id]
         self.taken.append(row)
         stamp = row.due if self.exact else self.now
         staleness = self.at.model_version - row.at.model_version
@@ -192,6 +261,7 @@ class Model:
         cohort, self.taken, self.closed = self.taken, [], True
         version = self.at.model_version
         self.busy -= {row.node for row in cohort}
+        self.owed -= {row.id for row in cohort}
         reason, variance = self.decide()
         commits = reason != "keep"
         self.writer.close_cycle(
@@ -199,7 +269,7 @@ class Model:
             AggRound(
                 self.at, self.condition.goal, self.condition.concurrency,
                 [Contributor(row.node, row.id, row.stamp, row.arrival, version - row.at.model_version, 1.0) for row in cohort],
-                self.now, variance, self.threshold, commits, reason, "constant", 1.0 if commits else None, self.pool, len(self.busy),
+                self.now, variance, self.threshold, commits, reason, "constant", 1.0 if commits else None, self.pool, self.in_flight,
                 self.digest(cohort, commits), "state", self.accepts, 0,
             ),
         )  # fmt: skip
@@ -226,12 +296,18 @@ class Model:
         return self.theta
 
 
+def fingerprint(nodes: list[str]) -> str:
+    """Of a set of nodes, as the roster makes it."""
+    marks = [int.from_bytes(blake2b(node.encode(), digest_size=8).digest(), "big") for node in nodes]
+    return f"{reduce(xor, marks, 0):016x}"
+
+
 class Books:
     """The files of one synthetic run: one process in sim, an aggregator and a worker in real."""
 
     def __init__(self, path: Path, world: World, meta: RunMeta, nodes: tuple[str, ...]) -> None:
         clock, level = ("virtual" if world.kind == "sim" else "wall"), world.level
-        self.sim = world.kind == "sim"
+        self.sim, self._closed = world.kind == "sim", 0.0
         self._aggregator = self._open(path, "aggregator", clock, level)
         self._trainers = self._aggregator if self.sim else self._open(path, "w0", clock, level)
         hosts = [(self._aggregator, "aggregator", ["aggregator", *nodes])] if self.sim else [
@@ -260,7 +336,8 @@ class Books:
             record = replace(record, vclock_ns=now, wall_s=now / SECOND / 50)
         else:
             wall = self._clock(now) / SECOND
-            record = replace(record, wall_s=wall, lag_s=wall - now / SECOND, phases={"wait": 1.0, "work": 0.01})
+            phases = {"wait": wall - self._closed - 0.01, "work": 0.01}
+            record, self._closed = replace(record, wall_s=wall, lag_s=wall - now / SECOND, phases=phases), wall
         self.agg(now, record)
 
     def _clock(self, now: int) -> int:
@@ -274,7 +351,7 @@ class Books:
 
 def write_run(
     folder: Path, condition: Condition, kind: Literal["real", "sim"], *, noise: int | None = None, level: Level = "full",
-    time: str = "20260101T101500Z", run_set: str = "quick",
+    time: str = "20260101T101500Z", run_set: str = "quick", fast_first: bool = False,
 ) -> RunDir:  # fmt: skip
     """Write one run's directory into `folder`."""
     path = folder / f"{time}_{run_set}_{condition.baseline}_n{condition.trainers}_s{condition.seed}_{kind}"
@@ -291,7 +368,7 @@ def write_run(
         "init0", "data0", "0.1.0+0000", LIBRARIES, "cpu", [],
     )  # fmt: skip
     books = Books(path, world, meta, condition.nodes)
-    model = Model(condition, kind, books, noise)
+    model = Model(condition, kind, books, noise, fast_first)
     model.run()
     if kind == "sim":
         books.agg(model.now, StepTiming("loop", 0.5, {"tasks": model.accepts}))

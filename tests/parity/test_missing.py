@@ -1,6 +1,7 @@
 """Deleting any one field that a rung needs gives a SKIP that names it, or a failure of TC1 where the run must have it. Never a crash."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from parity.evidence import SIDES
 from parity.rungs import LADDER
 from parity.rungs.tc1_field_coverage import REQUIRED
 from tests.parity.edits import Edit
+from tests.parity.fixtures import guided, write_pair
 
 NEEDS = sorted(
     {
@@ -22,7 +24,10 @@ NEEDS = sorted(
         if need.partition(":")[0] in (side, need)
     }
 )
-FIELDS = sorted({need.field for need in REQUIRED})
+GUIDED = "selection.scores"
+"""What only a policy that scores writes; the good pair's doesn't."""
+FIELDS = sorted({need.field for need in REQUIRED} - {GUIDED})
+REAL_ONLY = ("agg_round.lag_s", "agg_round.phases", "lateness.id", "lateness.late_s")
 ORDINALS = set(Progress.__dataclass_fields__)
 
 
@@ -35,7 +40,7 @@ def _forget(edit: Edit, field: str) -> None:
     edit.each(kind, lambda record: (record["at"] if "at" in path else record).pop(path[-1], None))
 
 
-@pytest.mark.parametrize(("side", "field"), [need for need in NEEDS if not need[1].startswith("verdict.")])
+@pytest.mark.parametrize(("side", "field"), [need for need in NEEDS if not need[1].startswith("verdict.") and need[1] != GUIDED])
 def test_a_need_that_was_deleted_is_named(side: str, field: str, good: RunPair, judge: Callable[..., Report]) -> None:
     _forget(Edit(getattr(good, side)), field)
     report = judge(good)
@@ -50,9 +55,17 @@ def test_a_need_that_was_deleted_is_named(side: str, field: str, good: RunPair, 
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_field_that_the_run_must_have_fails_tc1(field: str, good: RunPair, judge: Callable[..., Report]) -> None:
-    side = good.real if field in ("agg_round.lag_s", "lateness.id", "lateness.late_s") else good.sim
+    side = good.real if field in REAL_ONLY else good.sim
     _forget(Edit(side), field)
     report = judge(good)
     assert report.count("ERROR") == 0, [result.reason for result in report.results if result.verdict == "ERROR"]
     assert report.of("TC1").verdict == "FAIL"
     assert f"`{field}` is required" in " ".join([report.of("TC1").reason, *report.of("TC1").finding.detail])
+
+
+def test_scores_that_a_guided_selection_must_have_fail_tc1(tmp_path: Path, judge: Callable[..., Report]) -> None:
+    pair = write_pair(tmp_path, guided())
+    _forget(Edit(pair.real), GUIDED)
+    report = judge(pair)
+    assert "`selection.scores` is required" in report.of("TC1").reason
+    assert report.of("Sd").reason == "real has no `selection.scores`"

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from parity import statistics
-from parity.statistics import ALPHA, block_length, gap, holm, ks, mean, outcome, quantile_share
+from parity.statistics import ALPHA, block_length, distance, gap, holm, ks, mean, outcome, quantile_share, ratio, variation
 
 
 def ar(phi: float, n: int, generator: np.random.Generator) -> np.ndarray:
@@ -120,3 +120,32 @@ def test_a_share_over_a_limit_has_its_binomial_chance() -> None:
     over, chance = quantile_share([0.0] * 99 + [1.0], 0.5, 0.01)
     assert over == 1
     assert chance == pytest.approx(1 - 0.99**100)
+
+
+def test_values_within_the_slack_count_as_equal() -> None:
+    modelled = [0.3, 0.6] * 20
+    jittered = [value + 0.001 * (place % 3) for place, value in enumerate(modelled)]
+    assert ks(modelled, jittered, 0.2).effect > 0.3
+    assert ks(modelled, jittered, 0.2, slack=0.01).effect == 0
+    assert ks(modelled, [value + 0.2 for value in modelled], 0.2, slack=0.01).effect == 0.5
+    assert ks([*modelled, 1.0], modelled, 0.2, slack=0.1).effect == pytest.approx(1 / 41)
+
+
+def test_a_ratio_of_means_is_compared_whole() -> None:
+    ups, downs = [2.0, 4.0] * 20, [1.0, 3.0] * 20
+    same = ratio((ups, downs), (ups, downs), 0.3)
+    assert (same.effect, outcome(same, rejected=False)) == (0, True)
+    apart = ratio((ups, downs), (ups, [2 * down for down in downs]), 0.3)
+    assert apart.effect == pytest.approx(0.75)
+    assert apart.p < ALPHA
+
+
+def test_shares_of_classes_are_compared_by_their_variation() -> None:
+    assert variation([0, 1, 2] * 30, [2, 1, 0] * 30, 0.15).effect == 0
+    apart = variation([0, 1, 2] * 30, [0, 0, 2] * 30, 0.15)
+    assert apart.effect == pytest.approx(1 / 3)
+    assert apart.p < ALPHA
+
+
+def test_the_distance_alone_is_that_of_ks() -> None:
+    assert distance([1, 2, 3], [2, 3, 4]) == ks([1, 2, 3], [2, 3, 4], 0.2).effect

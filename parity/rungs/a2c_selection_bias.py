@@ -1,0 +1,35 @@
+"""A2c: those who are chosen are as fast."""
+
+from parity.compare import equal
+from parity.evidence import Pair, Run, Window
+from parity.pools import durations, selections
+from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
+from parity.statistics import ks
+
+TOL = 0.2
+
+
+@rung(id="A2c", name="selection_bias", stage=3, tier=DIST, domain=LOGICAL, needs=["selection.chosen"], upstream=["A2b"], over="cycles")
+def selection_bias(pair: Pair, window: Window) -> Finding:
+    """The modelled durations of the trainers that were chosen agree.
+
+    What it checks: the modelled D of each trainer that was chosen, in the order of the choices.
+    Why: a pool that is equally fast and a choice that isn't is a bias of the selector, such as one that sees other
+        utilities or another preferred duration.
+    Reads: selection.chosen; the devices of the condition.
+    Statistic: equality, selection by selection (exact); KS over all who were chosen, block permutation (fidelity).
+    Tolerance: exact 0; fidelity 0.2.
+    Known limits: it sees a bias towards speed only; S2 sees who contributed, S1 who was chosen.
+    """
+    real, sim = (_speeds(run, window) for run in pair.runs)
+    if pair.exact:
+        return equal("selections", *({f"selection {number}": each for number, each in enumerate(side)} for side in (real, sim)))
+    one, two = ([delay for each in side for delay in each] for side in (real, sim))
+    if not one or not two:
+        return skipped("one run chose nobody in the common cycles")
+    return measured(ks(one, two, TOL))
+
+
+def _speeds(run: Run, window: Window) -> list[list[float]]:
+    known = run.derived(durations)
+    return [[known[node] for node in chosen if node in known] for chosen in selections(run, window)["chosen"].to_list()]

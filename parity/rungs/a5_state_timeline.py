@@ -1,0 +1,40 @@
+"""A5: each trainer is in the same state at the same progress."""
+
+from parity.compare import equal
+from parity.evidence import Pair, Run, Window
+from parity.presence import closes, unwatched, watched
+from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
+
+TOL = 0.95
+INSTANTS = 20
+
+
+@rung(id="A5", name="state_timeline", stage=2, tier=DIST, domain=LOGICAL, needs=["agg_round.stamp_ns"], upstream=["A3"], over="cycles")
+def state_timeline(pair: Pair, window: Window) -> Finding:
+    """At twenty closes, evenly over the window, each trainer is in the same state in both runs.
+
+    What it checks: the state of each trainer by its trace, at the stamps that each run gave to these closes.
+    Why: as many may be away in both, and others: A1 counts, this one names.
+    Reads: agg_round.stamp_ns; the traces of the condition.
+    Statistic: equality (exact); the share of trainers and instants that agree, a fact: no sampling (fidelity).
+    Tolerance: exact all; fidelity >= 0.95.
+    Known limits: those of A1.
+    """
+    nothing = unwatched(pair)
+    if nothing:
+        return skipped(nothing)
+    real, sim = (_timeline(run, window) for run in pair.runs)
+    if pair.exact:
+        return equal("instants", real, sim)
+    both = [(states, sim[instant]) for instant, states in real.items() if instant in sim]
+    agreed = [one[node] == two[node] for one, two in both for node in one]
+    share = sum(agreed) / max(1, len(agreed))
+    judge = passed if share >= TOL else failed
+    return judge(f"{share:.1%} of {len(agreed)} states agree", effect=share, tol=TOL, n=len(agreed))
+
+
+def _timeline(run: Run, window: Window) -> dict[str, dict[str, str]]:
+    """Instant -> node -> state."""
+    held = watched(run)
+    instants = closes(run, window, INSTANTS)
+    return {f"close of cycle {cycle}": {node: trace.state(stamp) for node, trace in held.items()} for cycle, stamp in instants}

@@ -1,0 +1,56 @@
+"""S2: fast and slow trainers contribute as much."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from parity.compare import equal
+from parity.evidence import Pair, Run, Window
+from parity.pools import durations
+from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
+from parity.statistics import variation
+
+TOL = 0.15
+CLASSES = 3
+
+
+@rung(
+    id="S2",
+    name="participation",
+    stage=3,
+    tier=DIST,
+    domain=LOGICAL,
+    needs=["agg_round.cohort"],
+    upstream=["S34", "A2c"],
+    over="cycles",
+)
+def participation(pair: Pair, window: Window) -> Finding:
+    """The share of accepted updates that come from each third of the population, by speed, agrees.
+
+    What it checks: the members of the common cycles, by the modelled D of their trainers.
+    Why: whose data shape the model is decided here. A sim that prefers the fast, because it waits for nobody, learns from
+        other people.
+    Reads: agg_round.cohort; the devices of the condition.
+    Statistic: equality of each trainer's number of updates (exact); total variation distance between the shares of the fast,
+        the middle and the slow third, block permutation (fidelity).
+    Tolerance: exact 0; fidelity 0.15.
+    Known limits: equal durations fall into one class, so there may be fewer than three.
+    """
+    real, sim = (_contributors(run, window) for run in pair.runs)
+    if pair.exact:
+        return equal("trainers", *(dict(sorted(Counter(side).items())) for side in (real, sim)))
+    classes = speed_classes(pair.real.derived(durations))
+    one, two = ([classes[node] for node in side if node in classes] for side in (real, sim))
+    if not one or not two:
+        return skipped("one run has no contributor in the common cycles")
+    return measured(variation(one, two, TOL, name="TVD of speed classes"))
+
+
+def speed_classes(delays: Mapping[str, float]) -> dict[str, int]:
+    """Node -> 0 for the fast third, 1, 2; who is as fast as another is in its class."""
+    ranks = {delay: rank for rank, delay in reversed(list(enumerate(sorted(delays.values()))))}
+    return {node: ranks[delay] * CLASSES // len(delays) for node, delay in delays.items()}
+
+
+def _contributors(run: Run, window: Window) -> list[str]:
+    cohorts = window.in_cycles(run.rounds)["cohort"].to_list()
+    return [member["trainer"] for cohort in cohorts for member in cohort]
