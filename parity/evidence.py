@@ -7,10 +7,10 @@ a short one. The first intrusion (something outside the closed world) in either 
 cycle, and so does `--max-bin`. What was cut, and by what, is part of the report.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar, cast
 
 import polars as pl
 
@@ -18,6 +18,8 @@ from flame.config import Condition
 from flame.telemetry.columns import KINDS, level
 from flame.telemetry.records import LEVELS
 from flame.telemetry.rundir import RunDir, Verdict
+
+T = TypeVar("T")
 
 Side = Literal["real", "sim"]
 SIDES: tuple[Side, Side] = ("real", "sim")
@@ -31,6 +33,7 @@ class Run:
 
     def __init__(self, side: Side, dir: RunDir) -> None:
         self.side, self.dir = side, dir
+        self._derived: dict[Callable[[Run], Any], Any] = {}
 
     @property
     def condition(self) -> Condition:
@@ -55,6 +58,17 @@ class Run:
     def rounds(self) -> pl.DataFrame:
         """The closed cycles, in their order."""
         return self.frame("agg_round").sort("cycle", maintain_order=True)
+
+    @cached_property
+    def accepts(self) -> pl.DataFrame:
+        """The updates that were taken, in the order of their release."""
+        return self.frame("accepted").filter(pl.col("accepted")).sort("_seq")
+
+    def derived(self, make: Callable[["Run"], T]) -> T:
+        """What `make` makes of this run: made once, for whoever asks."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return cast(T, self._derived[make])
 
     def lacks(self, need: str) -> str | None:
         """Why `need` (kind.column) isn't there; None when it is."""

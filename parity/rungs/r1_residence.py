@@ -35,7 +35,7 @@ def residence(pair: Pair, window: Window) -> Finding:
 
 def overlaps(run: Run) -> Look:
     """The dispatches of `run` to a trainer whose row before was still open."""
-    ledger = ledger_of(run)
+    ledger = run.derived(ledger_of)
     pairs = [pair for rows in ledger.by_trainer().values() for pair in pairwise(rows)]
     open_then = sorted((pair for pair in pairs if _overlaps(ledger, *pair)), key=lambda pair: pair[1].seq)
     faults = [

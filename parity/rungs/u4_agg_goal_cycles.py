@@ -37,7 +37,7 @@ def agg_goal_cycles(pair: Pair, window: Window) -> Finding:
 
 def conservation(run: Run) -> Look:
     """The cycles and rows of `run` that break the rule of conservation."""
-    ledger = ledger_of(run)
+    ledger = run.derived(ledger_of)
     faults = [*_cycles(run), *ledger.strays, *_ends(ledger), *_uncounted(ledger), *_overdue(run, ledger)]
     waiting = [row for row in ledger.open if row.accepts]
     note = f"ended with {len(ledger.open) - len(waiting)} rows open and {len(waiting)} accepts waiting"

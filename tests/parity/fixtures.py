@@ -15,6 +15,7 @@ from typing import Any, Literal
 import orjson
 
 from flame.config import Condition, World
+from flame.config.availability import traces
 from flame.config.fingerprint import condition_fp, run_fp
 from flame.core.progress import Progress
 from flame.core.rng import derive
@@ -37,6 +38,7 @@ from flame.telemetry.records import (
     TaskRecv,
     TaskSend,
     TrainerRound,
+    Withheld,
 )
 from flame.telemetry.rundir import RunDir, RunPair
 from flame.telemetry.writer import Writer
@@ -144,14 +146,26 @@ class Model:
         self.busy.add(node)
         delay = round(self.condition.delays.values[int(node[1:]) % 4] * SECOND)  # type: ignore[index]
         late = round(self.draw("arrival", self.serial) * 0.1 * SECOND) if self.noise is not None else 0
-        row = Assignment(self.serial, node, self.now, self.now + delay, self.at, self.now + delay + late)
+        done = self.now + delay
+        due = self.back(node, done)
+        row = Assignment(self.serial, node, self.now, due, self.at, due + late)
         payload = "none" if self.held.get(node) == self.at.model_version else "full"
         self.held[node] = self.at.model_version
         draw = self.draws[node, self.at.model_version] = self.draws.get((node, self.at.model_version), -1) + 1
         self.writer.agg(self.now, Comm("down", payload, row.id, node, 900 if payload == "full" else 180, int(payload == "full")))
         self.writer.agg(self.now, Dispatch(self.at, row.id, node, row.stamp, row.due, delay, payload, draw, len(self.busy)))
+        if due > done:
+            self.writer.agg(self.now, Withheld(self.at, row.id, node, done, due))
         self.train(row, delay)
         heappush(self.heap, (row.due if self.exact else row.arrival, node, row.id, row))
+
+    def back(self, node: str, at: int) -> int:
+        """From when on a trainer can send what is done at `at`."""
+        if self.condition.availability.trace == "syn_0":
+            return at
+        back = traces(self.condition)[node].next_available(at)
+        assert back is not None, f"{node} never comes back"
+        return back
 
     def train(self, row: Assignment, delay: int) -> None:
         """What the trainer says of one job."""
