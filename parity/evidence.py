@@ -65,6 +65,11 @@ class Run:
         """The closed cycles, in their order."""
         return self.frame("agg_round").sort("cycle", maintain_order=True)
 
+    @cached_property
+    def accepts(self) -> pl.DataFrame:
+        """The updates that were taken, in the order of their release."""
+        return self.frame("accepted").filter(pl.col("accepted")).sort("_seq")
+
     def lacks(self, need: str) -> str | None:
         """Why `need` (kind.column) isn't there; None when it is."""
         kind, _, name = need.partition(".")

@@ -30,7 +30,8 @@ from scipy import stats
 from parity.rung import Measure
 
 ALPHA = 0.01
-DRAWS = 4_999
+DRAWS = 9_999
+"""Permutations. The smallest p is one in so many, and Holm asks for ALPHA over the number of measures: room for a hundred."""
 CELLS = 4_000_000
 """Cells of one slice of the permutation matrix, which bounds memory."""
 

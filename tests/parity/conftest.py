@@ -13,6 +13,7 @@ from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import Options, Report, check
 from parity.rungs import LADDER
 from tests.parity.fixtures import condition, write_pair
+from tests.parity.spoils import GROUNDS
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,20 @@ def _answer(path: Path) -> list[SimpleNamespace]:
 def say_replayed(run: RunDir, **said: Any) -> None:
     """What P0 is told of that run's replay."""
     (run.path / "journal" / "replayed.json").write_bytes(orjson.dumps(said))
+
+
+def outcomes(failed: int = 0) -> dict[str, int]:
+    """How many rungs end how on a good pair, or on one in which so many fail."""
+    diag = sum(rung.tier == "DIAG" for rung in LADDER.rungs)
+    passed = len(LADDER.rungs) - diag - len(GROUNDS) - failed
+    return {"pass": passed, "fail": failed, "skip": len(GROUNDS), "blocked": 0, "diag": diag, "error": 0}
+
+
+def tally(failed: int = 0) -> str:
+    """`1 failed, 33 passed, 2 skipped, 4 diag`, as the report of such a pair closes."""
+    counts = outcomes(failed)
+    words = {"fail": "failed", "pass": "passed", "skip": "skipped", "diag": "diag"}
+    return ", ".join(f"{counts[name]} {word}" for name, word in words.items() if counts[name])
 
 
 @pytest.fixture

@@ -89,4 +89,4 @@ def test_where_nobody_is_ever_away_nothing_is_judged(rung: str, good: RunPair) -
 def test_a_pair_with_absences_passes_whole(tmp_path: Path, judge: Judge) -> None:
     report = judge(write_pair(tmp_path, away()))
     verdicts = {result.rung.id: result.verdict for result in report.results if result.verdict not in ("PASS", "DIAG")}
-    assert verdicts == {"Sx": "SKIP", "Sd": "SKIP"}, [(result.rung.id, result.reason) for result in report.results]
+    assert verdicts == {"Sx": "SKIP", "Sd": "SKIP", "V5": "SKIP"}, [(result.rung.id, result.reason) for result in report.results]

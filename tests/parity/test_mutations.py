@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import nextafter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from flame.core.progress import Progress
 from flame.telemetry.records import Accepted
 from flame.telemetry.rundir import RunPair
 from parity.engine import Report
+from tests.parity import spoils
 from tests.parity.conftest import say_replayed
 from tests.parity.edits import Edit, Line, cycle_is
 
@@ -189,14 +191,23 @@ MUTATIONS: dict[str, tuple[str, Spoil]] = {
     "an evaluation is missing": ("C1", lambda pair: Edit(pair.sim).drop("agg_eval", lambda r: r["version"] == 2)),
     "a loss differs": ("C2", lambda pair: Edit(pair.sim).set("agg_eval", lambda r: r["version"] == 3, loss=0.1)),
     "the wall ceiling was hit": ("K5", lambda pair: Edit(pair.sim).verdict(verdict="WALL_CEILING")),
+    **spoils.MUTATIONS,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_the_intended_rung_is_the_root_cause(name: str, good: RunPair, judge: Callable[..., Report]) -> None:
-    rung, spoil = MUTATIONS[name]
-    spoil(good)
-    report = judge(good)
+    _assert_root_cause(*MUTATIONS[name], good, judge)
+
+
+@pytest.mark.parametrize("name", spoils.AWAY_MUTATIONS)
+def test_so_it_is_where_trainers_are_away_at_times(name: str, tmp_path: Path, judge: Callable[..., Report]) -> None:
+    _assert_root_cause(*spoils.AWAY_MUTATIONS[name], spoils.away(tmp_path), judge)
+
+
+def _assert_root_cause(rung: str, spoil: Spoil, pair: RunPair, judge: Callable[..., Report]) -> None:
+    spoil(pair)
+    report = judge(pair)
     roots = [result.rung.id for result in report.results if result.role == "ROOT-CAUSE"]
     assert rung in roots, [(result.rung.id, result.verdict, result.reason) for result in report.results if result.verdict != "PASS"]
     assert roots[0] == rung

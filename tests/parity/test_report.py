@@ -51,7 +51,7 @@ def test_skips_and_blocks_say_why(good: RunPair, judge: Judge) -> None:
     Edit(good.sim).forget("agg_eval", "loss")
     Edit(good.sim).set("agg_round", committed=False)
     told = text(judge(good))
-    assert "SKIP    C2" not in told
+    assert "SKIP    C2 " not in told
     assert "BLOCKED C2   empty window: no bin was completed in both runs" in told
 
 

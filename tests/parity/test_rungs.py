@@ -11,6 +11,7 @@ from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import Report, check
 from parity.ladder import Ladder
 from parity.rungs import LADDER, UNBUILT
+from tests.parity import spoils
 from tests.parity.conftest import say_replayed
 from tests.parity.early import EARLY
 from tests.parity.edits import Edit, cycle_is
@@ -68,6 +69,7 @@ BROKEN: dict[str, Spoil] = {
     "C1": lambda pair: Edit(pair.sim).set("agg_eval", lambda record: record["version"] == 2, accuracy=0.4),
     "C2": lambda pair: Edit(pair.sim).set("agg_eval", lambda record: record["version"] == 2, loss=9.0),
     "K5": lambda pair: Edit(pair.real).verdict(verdict="WALL_CEILING"),
+    **spoils.BROKEN,
 }
 """Rung -> how a good pair is broken for it (exact tier)."""
 
@@ -88,24 +90,33 @@ STATISTICAL: dict[str, Spoil] = {
     "V4": lambda pair: Edit(pair.sim).set("agg_round", lambda record: record["committed"], reason="plateau"),
     "C1": lambda pair: Edit(pair.sim).each("agg_eval", lambda record: record.update(accuracy=record["accuracy"] - 0.08)),
     "C2": lambda pair: Edit(pair.sim).each("agg_eval", lambda record: record.update(loss=record["loss"] + 0.2)),
+    **spoils.STATISTICAL,
 }
 """LOGICAL DIST rungs -> how a pair of the fidelity tier is broken for them."""
 
-DIAGNOSTIC = ("Ovr",)
+DIAGNOSTIC = ("Ovr", *spoils.DIAGNOSTIC)
+
+
+@pytest.fixture
+def ground(request: pytest.FixtureRequest, rung: str, tmp_path: Path) -> RunPair:
+    """The pair that a rung is tried on: the good one, unless that has nothing for it to look at."""
+    make = spoils.GROUNDS.get(rung)
+    pair: RunPair = make(tmp_path) if make else request.getfixturevalue("good")
+    return pair
 
 
 @pytest.mark.parametrize("rung", BROKEN)
-def test_every_rung_passes_on_a_good_pair(rung: str, good: RunPair, judge: Judge) -> None:
-    result = judge(good).of(rung)
+def test_every_rung_passes_on_a_good_pair(rung: str, ground: RunPair, judge: Judge) -> None:
+    result = judge(ground).of(rung)
     assert result.verdict == ("DIAG" if rung in DIAGNOSTIC else "PASS"), result.reason
-    assert result.finding.ok is True
+    assert result.finding.ok is True or result.finding.measures
     assert result.finding.n or rung == "Sp"
 
 
 @pytest.mark.parametrize("rung", BROKEN)
-def test_every_rung_fails_on_a_pair_that_was_broken_for_it(rung: str, good: RunPair, judge: Judge) -> None:
-    BROKEN[rung](good)
-    result = judge(good, strict=rung in DIAGNOSTIC).of(rung)
+def test_every_rung_fails_on_a_pair_that_was_broken_for_it(rung: str, ground: RunPair, judge: Judge) -> None:
+    BROKEN[rung](ground)
+    result = judge(ground, strict=rung in DIAGNOSTIC).of(rung)
     assert result.verdict == "FAIL", result.reason
     assert result.reason
 
@@ -118,7 +129,8 @@ def test_no_rung_lacks_a_broken_pair() -> None:
 
 def test_a_good_asynchronous_pair_passes_whole(tmp_path: Path, judge: Judge) -> None:
     report = judge(write_pair(tmp_path, asynchronous()))
-    assert {result.verdict for result in report.results if result.rung.id not in EARLY} == {"PASS", "DIAG"}
+    assert {result.verdict for result in report.results if result.rung.id not in (*EARLY, *spoils.GROUNDS, "V5")} == {"PASS", "DIAG"}
+    assert report.of("V5").reason.endswith("no `agg_round.threshold`")
     assert report.exit_code == 0
 
 
@@ -140,7 +152,7 @@ def test_a_statistic_passes_on_runs_of_one_law_and_fails_on_another(rung: str, t
     STATISTICAL[rung](pair)
     result = check(RunPair(RunDir(pair.real.path), RunDir(pair.sim.path)), _alone(rung)).of(rung)
     assert result.verdict == "FAIL", result.reason
-    assert "critical" in result.reason
+    assert "critical" in result.reason or not result.finding.measures
 
 
 def test_a_statistic_of_too_few_bins_says_how_many_it_needs(tmp_path: Path, judge: Judge) -> None:

@@ -1,0 +1,106 @@
+"""What the traces of a condition say of a run: who was away, and when an answer could count.
+
+Traces belong to the condition, so both are told without a word of the run itself. A condition whose
+trace file isn't here can't be asked, and a look says that it had nothing to look at.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flame.config.availability import traces
+from flame.config.errors import ConfigError
+from flame.core.trace import Trace
+from parity.evidence import Run
+from parity.ledger import ledger_of
+from parity.single import Look
+
+Plain = dict[str, Any]
+
+
+def traces_of(run: Run) -> Mapping[str, Trace] | None:
+    """The trace of each trainer; None where everybody is always there, or where the file of traces isn't."""
+    if run.condition.availability.trace == "syn_0":
+        return None
+    try:
+        return traces(run.condition)
+    except ConfigError:
+        return None
+
+
+def chosen_away(run: Run) -> Look:
+    """Assigns to trainers that the aggregator believed away, of a run that believes anything."""
+    known = run.derived(traces_of)
+    if known is None or run.condition.awareness == "none":
+        return Look(0)
+    rows = run.frame("dispatch").select("id", "trainer", "stamp_ns").rows()
+    faults = [
+        f"id {key} went to `{trainer}` at {at / 1e9:.6f}, which is {known[trainer].state(at)} then"
+        for key, trainer, at in rows
+        if not known[trainer].available(at)
+    ]
+    return Look(len(rows), faults)
+
+
+def away_when_done(run: Run) -> Look:
+    """Assigns whose due isn't the next instant, from stamp + D on, at which their trainer is available."""
+    known = run.derived(traces_of)
+    if known is None:
+        return Look(0)
+    told = set(run.frame("withheld")["id"].to_list())
+    rows = run.frame("dispatch").select("id", "trainer", "stamp_ns", "delay_ns", "due_ns").rows(named=True)
+    faults = [f"id {row['id']} of `{row['trainer']}` {fault}" for row in rows if (fault := _misjudged(row, known, told))]
+    return Look(len(rows), faults, f"{len(told)} withheld")
+
+
+def _misjudged(row: Plain, known: Mapping[str, Trace], told: set[int]) -> str | None:
+    done = row["stamp_ns"] + row["delay_ns"]
+    back = known[row["trainer"]].next_available(done)
+    if back != row["due_ns"]:
+        when = "never is" if back is None else f"is at {back / 1e9:.6f}"
+        return f"is due at {row['due_ns'] / 1e9:.6f}; it is done at {done / 1e9:.6f}, and its trainer {when}"
+    late = row["due_ns"] > done
+    if (row["id"] in told) != late:
+        return f"is done at {done / 1e9:.6f}, due at {row['due_ns'] / 1e9:.6f}, and {'not ' if late else ''}said to be withheld"
+    return None
+
+
+def wrongly_withheld(run: Run) -> Look:
+    """Withheld updates that count at another instant than the next available one, with a wrong age, or never."""
+    known = run.derived(traces_of)
+    withheld = run.frame("withheld").sort("_seq").rows(named=True)
+    released = {row["id"]: row for row in run.frame("accepted").rows(named=True)}
+    faults = [f"id {row['id']} of `{row['trainer']}` {fault}" for row in withheld for fault in _of_one(run, row, known, released)]
+    taken = sum(row["id"] in released for row in withheld)
+    return Look(len(withheld), faults, f"{taken} of {len(withheld)} withheld updates were released")
+
+
+def _of_one(run: Run, row: Plain, known: Mapping[str, Trace] | None, released: Mapping[int, Plain]) -> Iterator[str]:
+    if known is not None and (back := known[row["trainer"]].next_available(row["done_ns"])) != row["due_ns"]:
+        yield f"counts at {row['due_ns'] / 1e9:.6f}, its trainer is back at {'-' if back is None else f'{back / 1e9:.6f}'}"
+    update = released.get(row["id"])
+    if update is None:
+        if _lost(run, row):
+            yield f"was due at {row['due_ns'] / 1e9:.6f} and never released"
+        return
+    age = _age(run, row, update)
+    if abs(update["staleness"] - age) > 1e-9:
+        yield f"has staleness {update['staleness']:g}, it is {age:g}"
+
+
+def _lost(run: Run, withheld: Plain) -> bool:
+    """Whether a row that was never released should have been: something later was, in stamps or from its own trainer."""
+    row = run.derived(ledger_of).rows.get(withheld["id"])
+    if row is None or row.ends:
+        return False
+    last = run.rounds["stamp_ns"].max()
+    overtaken = run.condition.tier == "exact" and isinstance(last, int) and row.due_ns < last
+    return overtaken or any(other.trainer == row.trainer and other.seq > row.seq for other in run.derived(ledger_of).rows.values())
+
+
+def _age(run: Run, row: Plain, update: Plain) -> float:
+    """How old an update is at its release, in the condition's unit; `row` holds the ordinals of its dispatch."""
+    start, end = update["interval_ns"]
+    ages = {
+        "version": update["model_version"] - row["model_version"], "cycle": update["cycle"] - row["cycle"], "stamp": (end - start) / 1e9,
+    }  # fmt: skip
+    return float(ages[run.condition.staleness_unit])

@@ -1,0 +1,35 @@
+"""What U6, U6e and K11 share: how long an update waits at the aggregator, on its run's own clock.
+
+Real: the wall since `ready`. Sim: the virtual clock. An update is delivered when it arrives, which in the
+real run is its measured lateness after its due, and in the sim the due itself.
+"""
+
+import polars as pl
+
+from parity.evidence import Run
+
+JITTER_S = 0.05
+"""What a send may be late by, and still be in time: lags nearer than this are one lag."""
+
+
+def delivered(run: Run) -> pl.DataFrame:
+    """id, delivered_ns of each released update whose arrival is known."""
+    released = run.frame("accepted").select("id", "due_ns").unique("id", keep="first", maintain_order=True)
+    if run.side == "sim":
+        return released.select("id", delivered_ns="due_ns")
+    late = run.frame("lateness").drop_nulls("late_s").unique("id", keep="first").select("id", "late_s")
+    arrival = pl.col("due_ns") + (pl.col("late_s") * 1e9).round().cast(pl.Int64)
+    return released.join(late, on="id", maintain_order="left").select("id", delivered_ns=arrival)
+
+
+def commit_lags(run: Run) -> pl.DataFrame:
+    """id, cycle, lag_s: from the delivery of an update to the close of the cycle that took it."""
+    closed = run.rounds.select("cycle", "_t_ns", id=pl.col("cohort").list.eval(pl.element().struct.field("id"))).explode("id")
+    both = closed.join(run.derived(delivered), on="id", maintain_order="left")
+    return both.select("id", "cycle", lag_s=(pl.col("_t_ns") - pl.col("delivered_ns")) / 1e9)
+
+
+def release_lags(run: Run) -> pl.DataFrame:
+    """id, cycle, lag_s: from the delivery of an update to its release."""
+    both = run.frame("accepted").join(run.derived(delivered), on="id", maintain_order="left").sort("_seq")
+    return both.select("id", "cycle", lag_s=(pl.col("_t_ns") - pl.col("delivered_ns")) / 1e9)
