@@ -27,43 +27,6 @@ def traces_of(run: Run) -> Mapping[str, Trace] | None:
         return None
 
 
-def chosen_away(run: Run) -> Look:
-    """Assigns to trainers that the aggregator believed away, of a run that believes anything."""
-    known = run.derived(traces_of)
-    if known is None or run.condition.awareness == "none":
-        return Look(0)
-    rows = run.frame("dispatch").select("id", "trainer", "stamp_ns").rows()
-    faults = [
-        f"id {key} went to `{trainer}` at {at / 1e9:.6f}, which is {known[trainer].state(at)} then"
-        for key, trainer, at in rows
-        if not known[trainer].available(at)
-    ]
-    return Look(len(rows), faults)
-
-
-def away_when_done(run: Run) -> Look:
-    """Assigns whose due isn't the next instant, from stamp + D on, at which their trainer is available."""
-    known = run.derived(traces_of)
-    if known is None:
-        return Look(0)
-    told = set(run.frame("withheld")["id"].to_list())
-    rows = run.frame("dispatch").select("id", "trainer", "stamp_ns", "delay_ns", "due_ns").rows(named=True)
-    faults = [f"id {row['id']} of `{row['trainer']}` {fault}" for row in rows if (fault := _misjudged(row, known, told))]
-    return Look(len(rows), faults, f"{len(told)} withheld")
-
-
-def _misjudged(row: Plain, known: Mapping[str, Trace], told: set[int]) -> str | None:
-    done = row["stamp_ns"] + row["delay_ns"]
-    back = known[row["trainer"]].next_available(done)
-    if back != row["due_ns"]:
-        when = "never is" if back is None else f"is at {back / 1e9:.6f}"
-        return f"is due at {row['due_ns'] / 1e9:.6f}; it is done at {done / 1e9:.6f}, and its trainer {when}"
-    late = row["due_ns"] > done
-    if (row["id"] in told) != late:
-        return f"is done at {done / 1e9:.6f}, due at {row['due_ns'] / 1e9:.6f}, and {'not ' if late else ''}said to be withheld"
-    return None
-
-
 def wrongly_withheld(run: Run) -> Look:
     """Withheld updates that count at another instant than the next available one, with a wrong age, or never."""
     known = run.derived(traces_of)
