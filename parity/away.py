@@ -30,7 +30,8 @@ def traces_of(run: Run) -> Mapping[str, Trace] | None:
 def wrongly_withheld(run: Run) -> Look:
     """Withheld updates that count at another instant than the next available one, with a wrong age, or never."""
     known = run.derived(traces_of)
-    withheld = run.frame("withheld").sort("_seq").rows(named=True)
+    ups = run.frame("dispatch").select("id", "up_ns").unique("id")
+    withheld = run.frame("withheld").sort("_seq").join(ups, on="id", how="left", maintain_order="left").rows(named=True)
     released = {row["id"]: row for row in run.frame("accepted").rows(named=True)}
     faults = [f"id {row['id']} of `{row['trainer']}` {fault}" for row in withheld for fault in _of_one(run, row, known, released)]
     taken = sum(row["id"] in released for row in withheld)
@@ -38,8 +39,8 @@ def wrongly_withheld(run: Run) -> Look:
 
 
 def _of_one(run: Run, row: Plain, known: Mapping[str, Trace] | None, released: Mapping[int, Plain]) -> Iterator[str]:
-    if known is not None and (back := known[row["trainer"]].next_available(row["done_ns"])) != row["due_ns"]:
-        yield f"counts at {row['due_ns'] / 1e9:.6f}, its trainer is back at {'-' if back is None else f'{back / 1e9:.6f}'}"
+    if known is not None and (counts := _counts(row, known[row["trainer"]])) != row["due_ns"]:
+        yield f"counts at {row['due_ns'] / 1e9:.6f}, by its trainer's trace at {'-' if counts is None else f'{counts / 1e9:.6f}'}"
     update = released.get(row["id"])
     if update is None:
         if _lost(run, row):
@@ -48,6 +49,12 @@ def _of_one(run: Run, row: Plain, known: Mapping[str, Trace] | None, released: M
     age = _age(run, row, update)
     if abs(update["staleness"] - age) > 1e-9:
         yield f"has staleness {update['staleness']:g}, it is {age:g}"
+
+
+def _counts(withheld: Plain, trace: Trace) -> int | None:
+    """When it should: it leaves once its trainer is back, and goes up."""
+    back = trace.next_available(withheld["done_ns"] - withheld["up_ns"])
+    return None if back is None else back + withheld["up_ns"]
 
 
 def _lost(run: Run, withheld: Plain) -> bool:

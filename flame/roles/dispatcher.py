@@ -101,7 +101,7 @@ class Dispatcher:
     def _emit_dispatch(self, row: Row, effects: list[Effect]) -> None:
         delay, at = self._roster.members[row.node].duration + sum(row.legs), self._cycle.progress
         effects.append(
-            Emit(Dispatch(at, row.id, row.node, row.stamp, row.due, delay, row.payload, row.draw, self._roster.in_flight))
+            Emit(Dispatch(at, row.id, row.node, row.stamp, row.due, delay, row.legs.up, row.payload, row.draw, self._roster.in_flight))
         )  # fmt: skip
         if row.due > row.stamp + delay:
             effects.append(Emit(Withheld(at, row.id, row.node, row.stamp + delay, row.due)))

@@ -99,7 +99,7 @@ class Selection:
 
 @dataclass(slots=True)
 class Dispatch:
-    """One assign, as the ledger has it. delay_ns: modelled D and both legs. in_flight: slots held, this one included."""
+    """One assign. delay_ns: modelled D and both legs; up_ns: the leg up in it. in_flight: slots held, this one included."""
 
     level: ClassVar[Level] = "full"
     at: Progress
@@ -108,6 +108,7 @@ class Dispatch:
     stamp_ns: int
     due_ns: int
     delay_ns: int
+    up_ns: int
     payload: str
     draw: int
     in_flight: int
@@ -116,7 +117,7 @@ class Dispatch:
 
 @dataclass(slots=True)
 class Withheld:
-    """An assign whose trainer is away when it is done. It counts not at `done_ns` (dispatch + its delay) but at `due_ns`."""
+    """An assign whose trainer is away when it is done. It counts not at `done_ns` (dispatch + delay) but at `due_ns`."""
 
     level: ClassVar[Level] = "full"
     at: Progress
@@ -382,13 +383,12 @@ class Resource:
 
 @dataclass(slots=True)
 class StepTiming:
-    """Sim: measured seconds of a whole phase of the run, such as `prefix`, `loop`."""
+    """Sim: measured seconds of a whole phase of the run, such as `prefix`, `loop`. counts: hits of the optimisations that were on."""
 
     level: ClassVar[Level] = "summary"
     function: str
     duration_s: float
     counts: dict[str, int] = field(default_factory=dict)
-    """Hits of the optimisations that were on."""
     kind: Literal["step_timing"] = "step_timing"
 
 

@@ -13,7 +13,7 @@ from parity.single import Look, in_each
     stage=2,
     tier=INV,
     domain=LOGICAL,
-    needs=["dispatch.stamp_ns", "dispatch.due_ns", "dispatch.delay_ns"],
+    needs=["dispatch.stamp_ns", "dispatch.due_ns", "dispatch.delay_ns", "dispatch.up_ns"],
     reads=["withheld"],
     upstream=["A5"],
 )
@@ -37,17 +37,18 @@ def against_trace(run: Run) -> Look:
     """The assigns of `run` whose due isn't what the trace of their trainer says."""
     known, faults, matched = run.derived(traces_of), list[str](), 0
     withheld = dict(run.frame("withheld").select("id", "due_ns").iter_rows())
-    rows = run.frame("dispatch").sort("_seq").select("id", "trainer", "stamp_ns", "delay_ns", "due_ns")
-    for key, trainer, stamp, delay, due in rows.iter_rows():
-        done = stamp + delay
+    rows = run.frame("dispatch").sort("_seq").select("id", "trainer", "stamp_ns", "delay_ns", "up_ns", "due_ns")
+    for key, trainer, stamp, delay, up, due in rows.iter_rows():
+        done = stamp + delay - up
         back = known[trainer].next_available(done) if trainer in known else None
-        matched += key in withheld and withheld[key] == back
+        counts = None if back is None else back + up
+        matched += key in withheld and withheld[key] == counts
         if key in withheld and back == done:
             faults.append(f"id {key} of `{trainer}` is withheld at {in_seconds(done):.3f} (spurious): the trace has it there")
         elif key not in withheld and back != done:
             faults.append(f"id {key} of `{trainer}` isn't withheld at {in_seconds(done):.3f} (missed): the trace has it away")
-        elif (withheld.get(key, due)) != back:
-            faults.append(f"id {key} of `{trainer}` counts at {in_seconds(due):.3f}, the trace has it back at {_told(back)}")
+        elif (withheld.get(key, due)) != counts:
+            faults.append(f"id {key} of `{trainer}` counts at {in_seconds(due):.3f}, by the trace at {_told(counts)}")
     return Look(rows.height, faults, f"matched {matched} withheld updates")
 
 

@@ -12,7 +12,7 @@ from parity.single import in_each
     stage=6,
     tier=INV,
     domain=LOGICAL,
-    needs=["accepted.staleness", "accepted.interval_ns"],
+    needs=["accepted.staleness", "accepted.interval_ns", "dispatch.up_ns"],
     reads=["withheld", "dispatch", "intrusion", "peer"],
     upstream=["U3", "C3"],
 )
@@ -20,7 +20,7 @@ def withheld_delivery(pair: Pair, window: Window) -> Finding:
     """A withheld update is released at its trainer's next available instant, with its true age, and is never lost.
 
     What it checks: in each run, each assign that was said to be withheld: its due is the next instant of its trainer's
-        trace at which it can train; its staleness is what passed since its dispatch; and it is released, unless
+        trace at which it can train, and the leg up; its staleness is what passed since its dispatch; and it is released, unless
         it was given up for good or the run ended before.
     Why: an update that is sent by somebody who is away, or that is forgotten because it was late, is how a
         simulation of phones gets its results for free.

@@ -23,8 +23,8 @@ Plain = dict[str, Any]
 def stamps(pair: Pair, window: Window) -> Finding:
     """Each update echoes its assign id, and its stamp is its due: assign + D and legs.
 
-    What it checks: in each run, due = stamp + D (and the legs of a modelled WAN) of every dispatch, or the next available
-        instant after it; every released update, every sent one
+    What it checks: in each run, due = stamp + D (and the legs of a modelled WAN) of every dispatch, or, where it was said to be
+        withheld, a later instant, which C2w asks of the trace; every released update, every sent one
         and every member of a closed cycle names a dispatched id of the same trainer and has its dispatch
         stamp and its due. In the fidelity tier an update's stamp is its arrival, never before its due.
     Why: the stamp decides order, staleness and budgets; one that is made up anywhere else breaks them all.

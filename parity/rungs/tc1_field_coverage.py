@@ -75,7 +75,7 @@ REQUIRED: tuple[Required, ...] = (
     *_fields("agg_eval", "version stamp_ns loss accuracy samples", _evaluated),
     *_fields("selection", "cycle candidates eligible chosen in_flight concurrency goal policy eligible_fp"),
     *_fields("selection", "scores", _scored),
-    *_fields("dispatch", "cycle id trainer stamp_ns due_ns delay_ns payload in_flight"),
+    *_fields("dispatch", "cycle id trainer stamp_ns due_ns delay_ns up_ns payload in_flight"),
     *_fields("accepted", "cycle id trainer accepted version staleness interval_ns due_ns loss utility"),
     *_fields("accepted", "rate", rows=pl.col("accepted")),
     *_fields("task_recv", "id trainer due_ns"),

@@ -203,7 +203,7 @@ class Model:
         self.held[node] = self.at.model_version
         draw = self.draws[node, self.at.model_version] = self.draws.get((node, self.at.model_version), -1) + 1
         self.writer.agg(self.now, Comm("down", payload, row.id, node, 900 if payload == "full" else 180, int(payload == "full")))
-        self.writer.agg(self.now, Dispatch(self.at, row.id, node, row.stamp, row.due, delay, payload, draw, self.in_flight))
+        self.writer.agg(self.now, Dispatch(self.at, row.id, node, row.stamp, row.due, delay, 0, payload, draw, self.in_flight))
         if due > done:
             self.writer.agg(self.now, Withheld(self.at, row.id, node, done, due))
         self.train(row, delay)

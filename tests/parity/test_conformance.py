@@ -56,3 +56,13 @@ def test_a_simulated_run_is_its_own_twin(simulated: RunDir) -> None:
     told = [(result.rung.id, result.reason) for result in report.results]
     assert verdicts == dict.fromkeys(nobody_away | of_a_real_run | unscored | short | ungated, "SKIP"), told
     assert report.of("P0").finding.n > 100  # type: ignore[operator]
+
+
+@pytest.mark.usefixtures("real_replay")
+def test_away_over_a_modelled_network_keeps_its_rungs(tmp_path: Path) -> None:
+    away = {"trace": "phone_2st", "time_scale": 6000.0, "abandon_s": 9000.0}
+    chosen = asynchronous(availability=away, wan={"seconds": 0.5, "down_mbit": 0.01, "up_mbit": 0.01})
+    far = RunDir(run(chosen, World(kind="sim"), runs=tmp_path).path)
+    report = check(RunPair(far, far), LADDER, Options(force=True))
+    assert far.telemetry.frame("withheld").height > 0
+    assert {name: report.of(name).verdict for name in ("A6", "C2w", "K6", "K10")} == dict.fromkeys(("A6", "C2w", "K6", "K10"), "PASS")
