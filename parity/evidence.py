@@ -23,6 +23,8 @@ Made = TypeVar("Made")
 Side = Literal["real", "sim"]
 SIDES: tuple[Side, Side] = ("real", "sim")
 
+AT_A_BOUND = ("COMPLETED", "DID_NOT_CONVERGE")
+"""Verdicts of a run that ended because one of its bounds was reached."""
 BY_RULES = ("COMPLETED", "CONVERGED", "STALLED", "DID_NOT_CONVERGE", "STARVED", "DIVERGED")
 """Verdicts by which the machine itself ends a run: both runs of an exact pair must reach them at the same cycle."""
 

@@ -15,7 +15,7 @@ import polars as pl
 from flame.telemetry.columns import level
 from flame.telemetry.records import LEVELS
 from flame.telemetry.rundir import RunDir
-from parity.evidence import BY_RULES, Run
+from parity.evidence import AT_A_BOUND, BY_RULES, Run
 from parity.rungs.k1_sim_commit_monotone import falls
 from parity.rungs.k5_failsafe import ceiling
 from parity.rungs.k6_stamps import wrong_stamps
@@ -183,7 +183,7 @@ def _clock(run: Run) -> Look:
 def _budget(run: Run) -> Look:
     """A run that completed did what it was asked, or says why not."""
     verdict, stop = run.verdict, run.condition.stop
-    if verdict is None or verdict.verdict != "COMPLETED":
+    if verdict is None or verdict.verdict not in AT_A_BOUND:
         return Look(0)
     budgets = {"cycles": stop.cycles, "commits": stop.commits, "accepts": stop.accepts, "virtual_s": stop.runtime_s}
     shares = [getattr(verdict, name) / budget for name, budget in budgets.items() if budget]

@@ -120,9 +120,9 @@ class Stage:
         _, assign = self.sent[id]
         return self.step(self.update(id, *delta), assign.due / SECOND if at is None else at)
 
-    def scored(self, version: int, accuracy: float = 0.5, at: float | None = None) -> Heard:
+    def scored(self, version: int, accuracy: float = 0.5, at: float | None = None, loss: float = 1.0) -> Heard:
         """The evaluation of a version is finished."""
-        return self.step(ComputeDone(version, EvalResult(1.0, accuracy, 10, [accuracy, None], 0.0)), at)
+        return self.step(ComputeDone(version, EvalResult(loss, accuracy, 10, [accuracy, None], 0.0)), at)
 
     def timer(self, at: float, rank: int, node: str = "") -> Heard:
         """A stamped timer fires at its stamp."""

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from flame.config.frozen import Frozen
 from flame.config.payloads import check_payload
+from flame.config.stops import StopRules
 from flame.core.time import seconds
 from flame.policies.commit import Commit, Variance
 from flame.policies.payload import Payloads
@@ -24,12 +26,6 @@ from flame.policies.staleness import Staleness, Unit
 
 SOURCES = ("values", "lognormal", "registry", "ai_benchmark")
 """Keys of `Delays` of which one excludes the others."""
-
-
-class Frozen(BaseModel):
-    """Immutable, and refuses keys that it doesn't know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Partition(Frozen):
@@ -206,30 +202,6 @@ class Evaluation(Frozen):
     every: NonNegativeInt = 1
     seconds: NonNegativeFloat = 0.0
     blocks: bool = False
-
-
-class Target(Frozen):
-    """Converged: the last `window` evaluations are at or over `accuracy`."""
-
-    accuracy: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt = 3
-
-
-class StopRules(Frozen):
-    """The first that holds ends the run. runtime_s is a budget of stamps; wall_s a failsafe of wall time."""
-
-    cycles: PositiveInt | None = None
-    commits: PositiveInt | None = None
-    accepts: PositiveInt | None = None
-    runtime_s: PositiveFloat | None = None
-    wall_s: PositiveFloat | None = None
-    target: Target | None = None
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        if not (self.cycles or self.commits or self.accepts or self.runtime_s):
-            raise ValueError("nothing ends the run; give one of `cycles`, `commits`, `accepts`, `runtime_s`")
-        return self
 
 
 class Population(Frozen):

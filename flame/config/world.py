@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
-from flame.config.condition import Frozen
 from flame.config.errors import nearest
+from flame.config.frozen import Frozen
 
 OWN_BROKERS = ("embedded", "mosquitto")
 HOST_PORT = re.compile(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")

@@ -80,6 +80,16 @@ def run(
     max_runtime: Annotated[float | None, _field(metavar="S", help="stop.runtime_s: budget of stamp time in seconds")] = None,
     var_threshold: Annotated[float | None, _field(metavar="V", help="commit.variance.threshold")] = None,
     max_iter_per_data_id: Annotated[int | None, _field(metavar="M", help="commit.cap.max: cycles of one bin")] = None,
+    partition: Annotated[str | None, _field(metavar="P", help="partition.type")] = None,
+    avail_trace: Annotated[str | None, _field(metavar="T", help="availability.trace: syn_20, phone_2st, ...")] = None,
+    trace_time_scale: Annotated[float | None, _field(metavar="X", help="availability.time_scale: how much faster than it is")] = None,
+    agg_rate_type: Annotated[str | None, _field(metavar="T", help="rate.type")] = None,
+    target_acc: Annotated[float | None, _field(metavar="A", help="stop.target.accuracy: converged at it")] = None,
+    converge_window: Annotated[int | None, _field(metavar="W", help="stop.target.window: evaluations in a row")] = None,
+    stall_window_s: Annotated[float | None, _field(metavar="S", help="stop.stall.window_s: stamp time without progress")] = None,
+    stall_on: Annotated[str | None, _field(metavar="WHAT", help="stop.stall.on: acc, loss, either")] = None,
+    stall_min_delta: Annotated[float | None, _field(metavar="D", help="stop.stall.min_delta: progress of accuracy, absolute")] = None,
+    loss_min_rel_delta: Annotated[float | None, _field(metavar="D", help="stop.stall.loss_min_rel_delta: of loss, relative")] = None,
     broker: Annotated[str, _how(metavar="NAME", help="Real: embedded, mosquitto, or HOST:PORT of a running one.")] = "embedded",
     workers: Annotated[int, _how(metavar="W", help="Real: processes that host the trainers.")] = 2,
     pool: Annotated[int, _how(metavar="P", help="Sim: compute processes, 0 for inline.")] = 0,
@@ -96,16 +106,10 @@ def run(
     clean: Annotated[bool, _control("--clean", help="End strays of earlier runs first.")] = False,
 ) -> None:
     """Run a run-set: every baseline with every seed, in one world or both."""
+    given = dict(locals())
     from flame.launch import command, flags
 
-    fields = {
-        "trainers": trainers, "agg_goal": agg_goal, "concurrency": concurrency, "delay_factor": delay_factor,
-        "max_runtime": max_runtime, "var_threshold": var_threshold, "max_iter_per_data_id": max_iter_per_data_id,
-    }  # fmt: skip
-    carrying = {
-        "broker": broker, "workers": workers, "pool": pool, "wire": wire, "device": device,
-        "prefix_cache": prefix_cache, "level": level, "blobs": blobs,
-    }  # fmt: skip
+    fields, carrying = ({name: given[name] for name in names} for names in (flags.FIELDS, flags.CARRYING))
     with refusals():
         if not (run_set or named):
             raise typer.Exit(command.list_run_sets(experiments))

@@ -13,9 +13,15 @@ from flame.config.world import World
 FIELDS = {
     "trainers": "trainers", "agg_goal": "goal", "concurrency": "concurrency", "delay_factor": "delays.factor",
     "max_runtime": "stop.runtime_s", "var_threshold": "commit.variance.threshold", "max_iter_per_data_id": "commit.cap.max",
+    "partition": "partition.type", "avail_trace": "availability.trace", "trace_time_scale": "availability.time_scale",
+    "agg_rate_type": "rate.type", "target_acc": "stop.target.accuracy", "converge_window": "stop.target.window",
+    "stall_window_s": "stop.stall.window_s", "stall_on": "stop.stall.on", "stall_min_delta": "stop.stall.min_delta",
+    "loss_min_rel_delta": "stop.stall.loss_min_rel_delta",
 }  # fmt: skip
 """Flags that patch one field, and which."""
 ONLY_SIM, ONLY_REAL = ("pool", "wire"), ("broker", "workers")
+CARRYING = (*ONLY_REAL, *ONLY_SIM, "device", "prefix_cache", "level", "blobs")
+"""Flags that say how it is carried out."""
 
 
 def patches(fields: Mapping[str, Any], sets: Sequence[str]) -> list[Patch]:

@@ -84,8 +84,9 @@ def _policies(condition: Condition) -> Iterator[Issue]:
             f"{name}: `commit` has {gate} gate and no cap: a bin that never agrees goes on for ever",
             "add `{type: cap, max: 60}` to `commit`",
         )
-    if condition.stop.target is not None and condition.eval.every == 0:
-        yield cannot(f"{name}: `stop.target` can never be met: `eval.every` is 0", "give `eval.every: 1`")
+    for rule in ("target", "stall"):
+        if getattr(condition.stop, rule) is not None and condition.eval.every == 0:
+            yield cannot(f"{name}: `stop.{rule}` looks at evaluations, and `eval.every` is 0", "give `eval.every: 1`")
     yield from _sizes(condition)
 
 

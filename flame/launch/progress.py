@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TextIO
 
-from flame.config.condition import StopRules
+from flame.config.stops import StopRules
 from flame.core.time import in_seconds
 
 PLAIN_PAUSE_S = 5.0

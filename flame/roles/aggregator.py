@@ -40,7 +40,7 @@ from flame.roles import accounts
 from flame.roles.belief import Belief
 from flame.roles.cycle import Cycle, Upload
 from flame.roles.dispatcher import Dispatcher
-from flame.roles.ending import bound_reached, converged
+from flame.roles.ending import Course, Ending, bound_reached, spent
 from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, RANKS, STOP, TIMER, UPDATE, Handle, Inbox, Key
 from flame.roles.intake import Intake
 from flame.roles.roster import Roster, Row
@@ -77,7 +77,7 @@ class Aggregator:
         self.accepts = self.rejects = self.voids = 0
         self._since_close = 0
         self._blocked_until = 0
-        self._accuracies: list[float] = []
+        self._course = Course()
         self._diverged: str | None = None
         self._ending = ("COMPLETED", "")
         self._commit_states: list[Any] = [None] * len(condition.commit)
@@ -199,7 +199,8 @@ class Aggregator:
             self._stop("STARVED", f"nothing is in flight and nobody can be chosen\n{stuck_table(self)}")
 
     def _release_stop(self, key: Key, content: None) -> None:
-        self._close_down("COMPLETED", f"the budget of {self.condition.stop.runtime_s} s of stamp time is spent")
+        rules = self.condition.stop
+        self._close_down(spent(rules, f"the budget of {rules.runtime_s} s of stamp time is spent"))
 
     def _release_leave(self, key: Key, content: None) -> None:
         self._leave(key[2])
@@ -315,9 +316,9 @@ class Aggregator:
         if reason != KEEP:
             self._evaluate(stamp)
         self._open_cycle(view.uploads, reason != KEEP)
-        why = bound_reached(self.condition.stop, self.cycle.progress, self.accepts)
-        if why is not None:
-            self._close_down("COMPLETED", why)
+        end = bound_reached(self.condition.stop, self.cycle.progress, self.accepts)
+        if end is not None:
+            self._close_down(end)
 
     def _commit(self, cohort: list[Upload]) -> float:
         """theta <- server_opt(theta, G), out of place. Returns the norm of G."""
@@ -356,17 +357,17 @@ class Aggregator:
                 self.cycle.progress, key[3], key[0], result.loss, result.accuracy, result.recall, result.mcc, result.samples
             )
         )  # fmt: skip
-        target = self.condition.stop.target
-        if target is None:
-            return
-        self._accuracies = [*self._accuracies, result.accuracy][-target.window :]
-        why = converged(target, self._accuracies)
-        if why is not None:
-            self._close_down("CONVERGED", why)
+        rules = self.condition.stop
+        self._course = self._course.after(key[0], result, rules)
+        end = self._course.converged(rules.target)
+        if end is None and self.phase == RUNNING:
+            end = self._course.stalled(rules.stall, key[0])
+        if end is not None:
+            self._close_down(end)
 
-    def _close_down(self, verdict: str, reason: str) -> None:
+    def _close_down(self, ending: Ending) -> None:
         """Take nothing more but the evaluations that are out; the release that led here, or their last one, is the end."""
-        self.phase, self._ending = CLOSING, (verdict, reason)
+        self.phase, self._ending = CLOSING, ending
         self.inbox.keep_only(EVAL)
 
     def _stop(self, verdict: str, reason: str) -> None:

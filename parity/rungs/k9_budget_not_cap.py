@@ -1,6 +1,6 @@
 """K9: whether a run ended by its budget, or by a cap long before."""
 
-from parity.evidence import Pair, Run, Window
+from parity.evidence import AT_A_BOUND, Pair, Run, Window
 from parity.rung import DIAG, PHYSICAL, Finding, rung
 
 REACHED = 0.85
@@ -33,7 +33,7 @@ def budget_not_cap(pair: Pair, window: Window) -> Finding:
 def _share_at_cap(run: Run, budget: float) -> float | None:
     """The share of its budget that a run had spent when a cap ended it; None when none did."""
     verdict, stop = run.verdict, run.condition.stop
-    if verdict is None or verdict.verdict != "COMPLETED":
+    if verdict is None or verdict.verdict not in AT_A_BOUND:
         return None
     caps = {name: cap for name in CAPS if (cap := getattr(stop, name)) is not None}
     reached = any((getattr(verdict, name) or 0) >= cap for name, cap in caps.items())

@@ -71,7 +71,8 @@ OTHERS: dict[str, list[Any]] = {
     "server_opt": [{"type": "sgd", "lr": 0.02}, {"type": "sgd", "lr": 0.01, "decay": "round"}, "nesterov", "trust_ratio"],
     "rate": ["fedbuff", "felix", "grad_aware", {"type": "grad_aware", "base": "fedbuff"}, {"type": "grad_aware", "var_ref": 1}],
     "eval": [{"rows": 5}, {"every": 2}, {"seconds": 1}, {"blocks": True}],
-    "stop": [{"cycles": 6}, {"commits": 5}, {"cycles": 5, "runtime_s": 9}, {"cycles": 5, "target": {"accuracy": 0.5}}],
+    "stop": [{"cycles": 6}, {"commits": 5}, {"cycles": 5, "runtime_s": 9}, {"cycles": 5, "target": {"accuracy": 0.5}},
+             {"cycles": 5, "target": {"accuracy": 0.5}, "stall": None}, {"cycles": 5, "stall": {"on": "loss"}}],
     "limits": [{"max_rejects": 70}],
 }  # fmt: skip
 """Other values of each field, one at a time."""

@@ -144,4 +144,6 @@ def _stop(rng: random.Random, goal: int) -> dict[str, Any]:
         rules["runtime_s"] = rng.randint(4, 30) / 2
     if rng.random() < 0.3:
         rules["target"] = {"accuracy": rng.choice([0.75, 0.8]), "window": rng.choice([1, 2, 3])}
+    if rng.random() < 0.3:
+        rules["stall"] = {"window_s": rng.choice([0.5, 1, 3]), "on": rng.choice(["acc", "loss", "either"]), "min_delta": 0.05}
     return rules

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from flame.config.condition import StopRules
+from flame.config.stops import StopRules
 from flame.launch import progress as module
 from flame.launch.progress import Live, Plain, State, columns, fitted, progress, span
 

@@ -203,9 +203,9 @@ def test_goals_of_compared_baselines_must_be_equal(refused: Refused, sections: d
     assert "can't work `goal` K differs between baselines that are compared: gated 2, plain 1" in refused(["run", "small", "--force"])
 
 
-def test_a_target_without_evaluations_is_refused(refused: Refused) -> None:
-    never = ["--set", "stop.target.accuracy=0.5", "--set", "eval.every=0"]
-    assert "`stop.target` can never be met" in refused(["run", "small", *never])
+@pytest.mark.parametrize(("rule", "flag"), [("target", "--target-acc=0.5"), ("stall", "--stall-window-s=60")])
+def test_rules_about_evaluations_without_any_are_refused(rule: str, flag: str, refused: Refused) -> None:
+    assert f"`stop.{rule}` looks at evaluations, and `eval.every` is 0" in refused(["run", "small", flag, "--set", "eval.every=0"])
 
 
 def test_a_synchronous_goal_that_leavers_make_unreachable_is_unwise(refused: Refused) -> None:

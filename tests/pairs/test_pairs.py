@@ -8,6 +8,9 @@ import pytest
 
 from flame.config.devices import profiles
 from flame.runtime.replay import replay
+from flame.telemetry.rundir import RunDir
+from parity.engine import check, pair_of
+from parity.rungs import LADDER
 
 from .support import ASYNC, GATED, SCALARS, WIDE, condition, cycles, released, run_for_real, simulate
 
@@ -116,3 +119,23 @@ def test_arrival_order_runs_and_calls_itself_fidelity(tmp_path: Path):
     assert real.verdict == "COMPLETED"
     assert real.frame("run_meta")["tier"].unique().to_list() == ["fidelity"]
     assert [node for node in replay(real.path) if node.difference or node.skipped] == []
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("rules", "verdict", "closes"),
+    [
+        ({"target": {"accuracy": 0.42, "window": 3}}, "CONVERGED", 13),
+        ({"stall": {"window_s": 1, "min_delta": 0.3, "on": "acc"}}, "STALLED", 9),
+        ({"target": {"accuracy": 0.99}}, "DID_NOT_CONVERGE", 20),
+    ],
+    ids=["converged", "stalled", "missed"],
+)
+def test_what_the_evaluations_say_ends_both_runs_at_the_same_cycle(rules, verdict, closes, tmp_path: Path):
+    what = condition(ASYNC, stop={"cycles": 20} | rules)
+    sim, real = simulate(what, tmp_path), run_for_real(what, tmp_path)
+    assert (sim.verdict, real.verdict) == (verdict, verdict)
+    assert len(cycles(sim)) == closes
+    assert cycles(real) == cycles(sim)
+    report = check(pair_of(RunDir(real.path), RunDir(sim.path)), LADDER)
+    assert (report.count("FAIL"), report.count("ERROR")) == (0, 0)

@@ -1,7 +1,10 @@
 """The end: stop rules, evaluations that are waited for, blocking ones, budgets to the nanosecond."""
 
+from typing import Any
+
 import pytest
 
+from flame.config.stops import Stall, StopRules
 from flame.core.effects import SetTimer, Stop
 from flame.core.events import PeerDown, TimerFired
 from flame.core.time import SECOND
@@ -236,6 +239,79 @@ class TestConverged:
         assert heard.stop is None
         assert stage.machine.phase == "closing"
         assert stage.scored(2, 0.1).stop == Stop("CONVERGED", "1 evaluations in a row at or over 0.8")
+
+
+class TestStalled:
+    """No evaluation was better by what counts as progress for a window of stamp time."""
+
+    def run(self, *scores: tuple[float, float], **stall: Any) -> list[Heard]:
+        """One evaluation a second, of (accuracy, loss)."""
+        stage = one_at_a_time(stop={"cycles": 99, "stall": {"window_s": 2} | stall}, eval={"every": 1})
+        heard = []
+        for number, (accuracy, loss) in enumerate(scores, start=1):
+            stage.answer(number)
+            heard.append(stage.scored(number, accuracy, loss=loss))
+        return heard
+
+    def stops(self, *scores: tuple[float, float], **stall: Any) -> int | None:
+        """After how many evaluations it stops."""
+        verdicts = [step.stop and step.stop.verdict for step in self.run(*scores, **stall)]
+        assert set(verdicts) <= {None, "STALLED"}
+        return verdicts.index("STALLED") + 1 if "STALLED" in verdicts else None
+
+    def test_two_seconds_after_the_last_progress(self) -> None:
+        heard = self.run((0.5, 1.0), (0.5, 1.0), (0.5, 1.0))
+        assert [step.stop for step in heard] == [
+            None, None, Stop("STALLED", "neither accuracy nor loss has improved for 2.0 s of stamp time")
+        ]  # fmt: skip
+
+    def test_one_hundredth_of_accuracy_or_of_loss_is_progress(self) -> None:
+        flat = (0.5, 1.0)
+        assert self.stops(flat, flat, (0.51, 1.0), flat, flat) == 5
+        assert self.stops(flat, flat, (0.5, 0.99), flat, flat) == 5
+        assert self.stops(flat, flat, (0.509, 0.991)) == 3
+
+    def test_only_what_is_looked_at_counts(self) -> None:
+        better = [(0.5 + 0.1 * second, 1.0) for second in range(4)]
+        assert (self.stops(*better, on="acc"), self.stops(*better, on="loss")) == (None, 3)
+        lower = [(0.5, 1.0 - 0.1 * second) for second in range(4)]
+        assert (self.stops(*lower, on="acc"), self.stops(*lower, on="loss")) == (3, None)
+
+    def test_a_creep_adds_up(self) -> None:
+        """Half of the least progress each second: against the best that counted, every other one is progress."""
+        assert self.stops(*((0.5 + 0.0051 * second, 1.0) for second in range(12))) is None
+
+    def test_the_best_is_kept_through_a_dip(self) -> None:
+        assert self.stops((0.8, 1.0), (0.2, 2.0), (0.7, 1.5)) == 3
+
+    def test_convergence_is_judged_first(self) -> None:
+        rules = {"cycles": 99, "target": {"accuracy": 0.5, "window": 3}, "stall": {"window_s": 2}}
+        stage = one_at_a_time(stop=rules, eval={"every": 1})
+        for number in (1, 2, 3):
+            stage.answer(number)
+            heard = stage.scored(number, 0.5)
+        assert heard.stop is not None
+        assert heard.stop.verdict == "CONVERGED"
+
+    def test_what_comes_in_while_it_ends_does_not_stall_it(self) -> None:
+        stage = one_at_a_time(stop={"cycles": 3, "stall": {"window_s": 2}}, eval={"every": 1, "seconds": 2.5})
+        for number in (1, 2, 3):
+            stage.answer(number)
+        stops = [stage.scored(number, 0.5, at=number + 2.5).stop for number in (1, 2, 3)]
+        assert stops == [None, None, Stop("COMPLETED", "3 cycles")]
+
+    def test_a_target_brings_a_guard_unless_told_not_to(self) -> None:
+        guarded = {"cycles": 5, "target": {"accuracy": 0.5}}
+        assert StopRules.model_validate(guarded).stall == Stall(window_s=7200)
+        assert StopRules.model_validate(guarded | {"stall": None}).stall is None
+        assert StopRules.model_validate({"cycles": 5}).stall is None
+
+
+def test_a_bound_before_the_target_is_no_success() -> None:
+    stage = one_at_a_time(stop={"cycles": 1, "target": {"accuracy": 0.8, "window": 1}}, eval={"every": 1})
+    stage.answer(1)
+    stop = stage.scored(1, 0.7).stop
+    assert stop == Stop("DID_NOT_CONVERGE", "1 cycles, and no 1 evaluations in a row at or over 0.8")
 
 
 class TestProgressRecords:
