@@ -1,4 +1,4 @@
-"""Scale: one process, 100 000 clients, K = 100, C = 5 000, 200 000 accepts, journal on, no blobs, telemetry `summary`.
+"""Scale: one process, 100 000 clients, K = 100, C = 5 000, 200 000 accepts, journal on, no blobs, no checkpoints, telemetry `summary`.
 
     python bench/surrogate_scale.py [--clients N] [--accepts N]
 
@@ -30,7 +30,7 @@ def main() -> None:
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as runs:
         started = perf_counter()
-        run = flame.run(condition, World(level="summary", blobs="none"), runs=runs)
+        run = flame.run(condition, World(level="summary", blobs="none", checkpoint=0), runs=runs)
         whole = perf_counter() - started
         timing = run.frame("step_timing")
         joins = timing.filter(timing["function"] == "join")["duration_s"][0]

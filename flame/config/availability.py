@@ -15,6 +15,7 @@ matter: the inbox and the trainer itself, a selector as far as its awareness goe
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from flame.config.condition import Availability, Condition
@@ -70,7 +71,11 @@ def traces(condition: Condition) -> Mapping[str, Trace]:
         return dict.fromkeys(nodes, ALWAYS)
     if given.path is not None:
         return dict(zip(nodes, _all_recorded(clients(given.path, nodes, given.reuse), given), strict=True))
-    return Generated(nodes, lambda node: _scaled(_generated(given.trace, node), HORIZON, given.time_scale))
+    return Generated(nodes, partial(_made, given))
+
+
+def _made(given: Availability, node: str) -> Trace:
+    return _scaled(_generated(given.trace, node), HORIZON, given.time_scale)
 
 
 def _scaled(events: Events, end: float, scale: float) -> Trace:

@@ -29,6 +29,7 @@ class World(Frozen):
     workers: processes that host the trainers (real). pool: compute processes (sim), 0 computes inline.
     wire: `roundtrip` encodes and decodes every message in sim too. level: how much telemetry.
     blobs: whether journals keep the tensors, without which a replay can't be made.
+    checkpoint: commits between two checkpoints of a simulation (`flame resume`), 0 for none.
     """
 
     kind: Literal["sim", "real"] = "sim"
@@ -41,3 +42,4 @@ class World(Frozen):
     level: Literal["full", "commits", "summary"] = "full"
     journal: bool = True
     blobs: Literal["all", "none"] = "all"
+    checkpoint: NonNegativeInt = 25

@@ -1,4 +1,4 @@
-"""The command line: `flame run`, `flame parity`, `flame replay`, `flame data`, `flame runs`, `flame status`.
+"""The command line: `flame run`, `flame resume`, `flame parity`, `flame replay`, `flame data`, `flame runs`, `flame status`.
 
 Exit codes: 0 all ended well, 1 a run ended badly or parity failed, 2 refused (nothing was started).
 Whatever is heavy is imported by the command that needs it, so that `flame --help` answers at once.
@@ -140,6 +140,15 @@ def replay(
 
     with refusals():
         raise typer.Exit(replay_run(run, node, until, show))
+
+
+@app.command()
+def resume(run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a simulation that was cut short.")]) -> None:
+    """Go on with a simulation that was killed or stopped, from its last checkpoint, to the same end."""
+    from flame.launch.resuming import resume_run
+
+    with refusals():
+        raise typer.Exit(resume_run(run, screen.err()))
 
 
 @data_app.command("prepare")

@@ -26,14 +26,15 @@ from flame.launch.processes import Spec
 from flame.launch.signals import told
 from flame.launch.ui import Quiet, Ui
 from flame.launch.watch import Seen, Watch
-from flame.learn.learner import Learner, build
+from flame.learn.learner import Facts, Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime.books import Books, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
 from flame.runtime.broker import BrokerError, open_broker
+from flame.runtime.checkpoint import Checkpoint, Checkpoints
 from flame.runtime.compute import Executor, Inline, Pool
 from flame.runtime.meter import Meter
-from flame.runtime.sim import Simulation
+from flame.runtime.sim import Simulation, State
 from flame.telemetry.reader import Telemetry, compact
 from flame.telemetry.records import AggEval, AggRound, Record, StepTiming
 from flame.telemetry.rundir import Verdict
@@ -80,6 +81,24 @@ def run(
     path = make_directory(Path(runs), run_set, condition, world)
     ui.started(path.name, world.kind)
     verdict = _simulate(path, condition, world, learner, ui) if world.kind == "sim" else _run_for_real(path, condition, world, ui)
+    return _ended(path, verdict, ui)
+
+
+def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None) -> Run:
+    """Go on with a simulation that was cut short, from its last checkpoint: what follows is what would have followed.
+
+    Raises NoCheckpoint where there is none for this code, ConfigError when data or model is missing.
+    """
+    ui, checkpoint = ui or Quiet(), Checkpoint.read(path)
+    learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
+    learner.warm()
+    (path / "verdict.json").unlink(missing_ok=True)
+    write_aside(path / "launcher.json", {"pid": os.getpid()})
+    ui.started(path.name, world.kind)
+    return _ended(path, _simulate(path, condition, world, learner, ui, checkpoint), ui)
+
+
+def _ended(path: Path, verdict: Verdict, ui: Ui) -> Run:
     if verdict.verdict != "CRASH":
         compact(path)
     ui.ended(verdict.verdict, verdict.reason)
@@ -104,10 +123,12 @@ def make_directory(runs: Path, run_set: str, condition: Condition, world: World)
 # ---- simulated
 
 
-def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui) -> Verdict:
-    books = open_books(path, "sim", "1", condition, world, learner.facts, ["aggregator", *condition.nodes])
+def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui, checkpoint: Checkpoint | None = None) -> Verdict:
+    place = checkpoint.place if checkpoint else None
+    books = open_books(path, "sim", "1", condition, world, learner.facts, ["aggregator", *condition.nodes], place)
+    keeper = Checkpoints(path, books, world.checkpoint) if world.checkpoint else None
     try:
-        verdict = _simulated(books, condition, world, learner, ui)
+        verdict = _simulated(books, condition, world, learner, ui, keeper, checkpoint.state if checkpoint else None)
     except Exception as error:  # the run is over, and its directory must say why
         (path / "logs").mkdir(exist_ok=True)
         (path / "logs" / "sim.log").write_text("".join(format_exception(error)))
@@ -118,14 +139,17 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
     return verdict
 
 
-def _simulated(books: Books, condition: Condition, world: World, learner: Learner, ui: Ui) -> Verdict:
-    facts, level, watcher = learner.facts, world.level, _Watcher(ui, condition.stop.wall_s)
-    aggregator = Aggregator(condition, facts.init, facts.bins, level, facts.layout)
-    trainers = {node: Trainer(condition, profile, level, facts.layout) for node, profile in profiles(condition).items()}
+def _simulated(
+    books: Books, condition: Condition, world: World, learner: Learner, ui: Ui, keeper: Checkpoints | None, kept: State | None
+) -> Verdict:
+    watcher = _Watcher(ui, condition.stop.wall_s)
+    aggregator, trainers = (kept.aggregator, kept.trainers) if kept else _machines(condition, world, learner.facts)
     with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
-        roundtrip = world.wire == "roundtrip"
-        simulation = Simulation(aggregator, trainers, executor, books.journal, books.sink, watcher=watcher, wire_roundtrip=roundtrip)
-        outcome = simulation.run()
+        simulation = Simulation(
+            aggregator, trainers, executor, books.journal, books.sink,
+            watcher=watcher, keeper=keeper, wire_roundtrip=world.wire == "roundtrip",
+        )  # fmt: skip
+        outcome = simulation.resume(kept) if kept else simulation.run()
         counts = executor.counts()
     records: list[Record | None] = [
         StepTiming("join", outcome.joined_s),
@@ -135,6 +159,11 @@ def _simulated(books: Books, condition: Condition, world: World, learner: Learne
     for record in [each for each in records if each is not None]:
         books.sink.write("aggregator", outcome.now, None, record)
     return verdict_of(aggregator, outcome.verdict, outcome.reason, outcome.wall_s)
+
+
+def _machines(condition: Condition, world: World, facts: Facts) -> tuple[Aggregator, dict[str, Trainer]]:
+    aggregator = Aggregator(condition, facts.init, facts.bins, world.level, facts.layout)
+    return aggregator, {node: Trainer(condition, profile, world.level, facts.layout) for node, profile in profiles(condition).items()}
 
 
 def _executor(condition: Condition, world: World, learner: Learner) -> Executor:

@@ -146,13 +146,12 @@ def _mark(node: str) -> int:
 class Roster:
     """The ledger. `ledger` is a running digest of its transitions, so that equal histories show as equal.
 
-    standings: the members, to be looked at. unexplored: how many of the present ones had no update taken yet.
+    unexplored: how many of the present ones had no update taken yet.
     in_flight: slots held. traces: availability by node; who has none is always there. belief: what is known of them.
     """
 
     def __init__(self, traces: Mapping[str, Trace] | None = None, belief: Belief | None = None) -> None:
         self.members: dict[str, Member] = {}
-        self.standings: Mapping[str, Member] = MappingProxyType(self.members)
         self.unexplored = 0
         self.free = FreeNodes()
         self.open: dict[int, Row] = {}
@@ -162,6 +161,11 @@ class Roster:
         self._traces = traces or {}
         self._belief = belief or Belief("none", {})
         self._next_id = 1
+
+    @property
+    def standings(self) -> Mapping[str, Member]:
+        """The members, to be looked at."""
+        return MappingProxyType(self.members)
 
     def join(self, node: str, profile: Profile, stamp: int = 0) -> None:
         """A node enters the population at `stamp`. Raises ValueError if it is in it."""

@@ -26,12 +26,20 @@ from flame.core.time import in_seconds
 from flame.learn.learner import Facts
 from flame.roles.aggregator import Aggregator
 from flame.runtime.blobs import Blobs
-from flame.runtime.journal import Blank, Header, Journal
+from flame.runtime.journal import Blank, Header, Journal, JournalPlace
 from flame.telemetry.records import RunMeta
 from flame.telemetry.rundir import Verdict
-from flame.telemetry.writer import Writer
+from flame.telemetry.writer import TelemetryPlace, Writer
 
 LIBRARIES = ("torch", "numpy", "transformers", "pydantic", "paho-mqtt", "amqtt")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far the books of a process were written."""
+
+    journal: JournalPlace
+    telemetry: TelemetryPlace
 
 
 @dataclass(slots=True)
@@ -41,27 +49,36 @@ class Books:
     journal: Journal | Blank
     sink: Writer
 
+    def place(self) -> Place:
+        """How far they are written."""
+        return Place(self.journal.place(), self.sink.place())
+
     def close(self) -> None:
         """Flush both."""
         self.journal.close()
         self.sink.close()
 
 
-def open_books(run: Path, process: str, incarnation: str, condition: Condition, world: World, facts: Facts, nodes: list[str]) -> Books:
-    """Open them, and write the process's RunMeta. Raises OSError where the disk refuses."""
+def open_books(
+    run: Path, process: str, incarnation: str, condition: Condition, world: World, facts: Facts, nodes: list[str],
+    place: Place | None = None,
+) -> Books:  # fmt: skip
+    """Open them, and write the process's RunMeta; or go on with them from `place`. Raises OSError where the disk refuses."""
     clock = "virtual" if world.kind == "sim" else "wall"
     name = f"{process}-{incarnation}.jsonl"
-    sink = Writer(run / "telemetry" / name, run.name, incarnation, clock, world.level)
-    sink.write(nodes[0], 0, None, _meta(condition, world, facts, nodes))
+    sink = Writer(run / "telemetry" / name, run.name, incarnation, clock, world.level, place.telemetry if place else None)
+    if place is None:
+        sink.write(nodes[0], 0, None, _meta(condition, world, facts, nodes))
     blobs = Blobs(run / "blobs") if world.blobs == "all" and world.journal else None
     if not world.journal:
-        return Books(Blank(), sink)
+        return Books(Blank(place.journal.seq if place else 0), sink)
     if blobs is not None:
         blobs.put(facts.init)
     header = Header(
         run.name, incarnation, run_fp(condition), facts.init.digest, facts.bins, nodes, world.level, blobs is not None, facts.layout
     )
-    return Books(Journal(run / "journal" / name, header, blobs, buffered=world.kind == "sim"), sink)
+    journal = Journal(run / "journal" / name, header, blobs, buffered=world.kind == "sim", place=place.journal if place else None)
+    return Books(journal, sink)
 
 
 def _meta(condition: Condition, world: World, facts: Facts, nodes: list[str]) -> RunMeta:

@@ -8,6 +8,7 @@ fresh machines must give the same effects (`flame.runtime.replay`).
 The first line is a header with what the machines were made from. A torn last line is dropped.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -68,16 +69,36 @@ def _digest_only(value: Any) -> dict[str, str]:
     raise TypeError(f"a journal can't hold a {type(value).__name__}")
 
 
+@dataclass(frozen=True, slots=True)
+class JournalPlace:
+    """How far a journal was written: bytes, steps, and the chain up to there."""
+
+    size: int
+    seq: int
+    chain: bytes
+
+
 class Journal:
     """Appends the steps of one process. Raises OSError when the disk refuses, which ends the run."""
 
-    def __init__(self, path: Path, header: Header, blobs: Blobs | None, *, buffered: bool) -> None:
+    def __init__(self, path: Path, header: Header, blobs: Blobs | None, *, buffered: bool, place: JournalPlace | None = None) -> None:
+        """place: where to go on in a journal that is there; what stands after it is cut off."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.seq = 0
+        if place is not None:
+            os.truncate(path, place.size)
         self._file = path.open("ab", buffering=(1 << 20) if buffered else 0)
         self._fallback = plain_tensor(blobs.put) if blobs else _digest_only
-        self._chain = b""
-        self._file.write(orjson.dumps({"header": header}, option=orjson.OPT_APPEND_NEWLINE))
+        if place is None:
+            self.seq, self._chain = 0, b""
+            self._file.write(orjson.dumps({"header": header}, option=orjson.OPT_APPEND_NEWLINE))
+        else:
+            self.seq, self._chain = place.seq, place.chain
+
+    def place(self) -> JournalPlace:
+        """How far it is written; all of it is on the disk then."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return JournalPlace(self._file.tell(), self.seq, self._chain)
 
     def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect] | None) -> None:
         """Write one step. effects: None when the event was illegal, which is the last step of a run."""
@@ -95,7 +116,12 @@ class Journal:
 class Blank:
     """The journal of a run without one."""
 
-    seq = 0
+    def __init__(self, seq: int = 0) -> None:
+        self.seq = seq
+
+    def place(self) -> JournalPlace:
+        """It has no bytes."""
+        return JournalPlace(0, self.seq, b"")
 
     def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect] | None) -> None:
         """Forget it."""

@@ -23,6 +23,7 @@ from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTime
 from flame.core.events import ComputeDone, ComputeFailed, Event, PeerUp, Received, Started, StopAsked, TimerFired, TimerKey
 from flame.core.machine import IllegalEvent
 from flame.core.messages import AGGREGATOR
+from flame.core.tasks import Task
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime import codec
@@ -60,6 +61,42 @@ class Watcher(Protocol):
         ...
 
 
+class Keeper(Protocol):
+    """Who may keep the state of a simulation, to go on from it later."""
+
+    def seen(self, simulation: "Simulation") -> None:
+        """An entry is done: nothing is half-way."""
+        ...
+
+
+@dataclass(slots=True)
+class Job:
+    """What a machine waits for: the task that it handed out, and the claim on its result; None: to be handed out again."""
+
+    number: int
+    task: Task
+    ticket: Ticket | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A claim can't be kept; the task can be handed out again."""
+        return Job, (self.number, self.task, None)
+
+
+@dataclass(slots=True)
+class State:
+    """All that a simulation goes on from. The machines are the two first; `elapsed_s` and `joined_s` are wall seconds."""
+
+    aggregator: Aggregator
+    trainers: dict[str, Trainer]
+    heap: list[tuple[int, float, int, str, Event | Job]]
+    soon: deque[tuple[str, Event | Job]]
+    cancelled: set[TimerKey]
+    serial: int
+    now: int
+    joined_s: float
+    elapsed_s: float
+
+
 class Simulation:
     """One run. wire_roundtrip: encode and decode every message. ties: shuffles entries of one instant."""
 
@@ -72,21 +109,28 @@ class Simulation:
         sink: Sink,
         *,
         watcher: Watcher | None = None,
+        keeper: Keeper | None = None,
         wire_roundtrip: bool = False,
         ties: Random | None = None,
     ) -> None:
         self._aggregator, self._trainers = aggregator, trainers
-        self._executor, self._journal, self._sink, self._watcher = executor, journal, sink, watcher
+        self._executor, self._journal, self._sink, self._watcher, self._keeper = executor, journal, sink, watcher, keeper
         self._wire_roundtrip, self._ties = wire_roundtrip, ties
-        self._heap: list[tuple[int, float, int, str, Event | None, Any]] = []
-        self._soon: deque[tuple[str, Event | None, Any]] = deque()
+        self._heap: list[tuple[int, float, int, str, Event | Job]] = []
+        self._soon: deque[tuple[str, Event | Job]] = deque()
         self._cancelled: set[TimerKey] = set()
         self._serial = 0
         self._now = 0
         self._counts_bytes = sink.takes("full")
         self._ended: Stop | None = None
         self._started = 0.0
+        self._joined_s = 0.0
         self._compute_s = 0.0
+
+    @property
+    def version(self) -> int:
+        """The model version."""
+        return self._aggregator.cycle.progress.model_version
 
     def run(self) -> Outcome:
         """Simulate to the end. Raises IllegalEvent, with step and time, where a machine got what it can't take."""
@@ -94,29 +138,47 @@ class Simulation:
         for node, trainer in self._trainers.items():
             self._step(AGGREGATOR, PeerUp(node, trainer.profile))
         self._started = perf_counter()
+        self._joined_s = self._started - opened
         self._step(AGGREGATOR, Started())
+        return self._loop()
+
+    def state(self) -> State:
+        """What to go on from, as it is now: to be written before the next entry, not to be held."""
+        elapsed = perf_counter() - self._started
+        return State(
+            self._aggregator, self._trainers, self._heap, self._soon, self._cancelled, self._serial, self._now, self._joined_s, elapsed
+        )
+
+    def resume(self, state: State) -> Outcome:
+        """Go on from a state that was kept, whose machines this simulation was made with, to the end."""
+        self._heap, self._soon, self._cancelled = state.heap, state.soon, state.cancelled
+        self._serial, self._now, self._joined_s = state.serial, state.now, state.joined_s
+        self._started = perf_counter() - state.elapsed_s
+        return self._loop()
+
+    def _loop(self) -> Outcome:
         with _frozen():
             while self._ended is None and (self._heap or self._soon):
+                if self._keeper is not None:
+                    self._keeper.seen(self)
                 self._advance(*self._next())
         wall = perf_counter() - self._started
         if self._ended is None:
             raise RuntimeError(f"the heap ran empty before a stop: {self._aggregator.describe()}")
-        return Outcome(self._ended.verdict, self._ended.reason, self._now, self._started - opened, wall, self._journal.seq)
+        return Outcome(self._ended.verdict, self._ended.reason, self._now, self._joined_s, wall, self._journal.seq)
 
-    def _next(self) -> tuple[str, Event | None, Any]:
+    def _next(self) -> tuple[str, Event | Job]:
         """The next entry; the clock is where it is due."""
         if self._soon and not (self._heap and self._heap[0][0] <= self._now):
             return self._soon.popleft()
-        self._now, _, _, node, event, waiting = heappop(self._heap)
-        return node, event, waiting
+        self._now, _, _, node, entry = heappop(self._heap)
+        return node, entry
 
-    def _advance(self, node: str, event: Event | None, waiting: Any) -> None:
-        if event is None:
-            event = self._answer(*waiting)
-        elif self._cancelled and isinstance(event, TimerFired) and event.key in self._cancelled:
-            self._cancelled.discard(event.key)
+    def _advance(self, node: str, entry: Event | Job) -> None:
+        if self._cancelled and isinstance(entry, TimerFired) and entry.key in self._cancelled:
+            self._cancelled.discard(entry.key)
             return
-        self._step(node, event)
+        self._step(node, self._answer(entry) if isinstance(entry, Job) else entry)
         asked = self._watcher.stop_asked() if self._watcher is not None else None
         if asked is not None and self._ended is None:
             self._step(AGGREGATOR, asked)
@@ -147,7 +209,7 @@ class Simulation:
         self._push(self._now, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
 
     def _compute(self, node: str, effect: Compute) -> None:
-        self._push(effect.not_before, node, None, (effect.job, self._executor.submit(effect.task)))
+        self._push(effect.not_before, node, Job(effect.job, effect.task, self._executor.submit(effect.task)))
 
     def _set_timer(self, node: str, effect: SetTimer) -> None:
         self._push(effect.at, node, TimerFired(effect.key))
@@ -162,19 +224,19 @@ class Simulation:
         elif effect.verdict == "CRASH":
             self._step(AGGREGATOR, StopAsked(effect.reason, effect.verdict))
 
-    def _answer(self, job: int, ticket: Ticket) -> Event:
-        finished = ticket.wait()
+    def _answer(self, job: Job) -> Event:
+        finished = (job.ticket or self._executor.submit(job.task)).wait()
         self._compute_s = finished.seconds
         if finished.result is None:
-            return ComputeFailed(job, finished.error or "no result")
-        return ComputeDone(job, finished.result)
+            return ComputeFailed(job.number, finished.error or "no result")
+        return ComputeDone(job.number, finished.result)
 
-    def _push(self, at: int, node: str, event: Event | None, waiting: Any = None) -> None:
+    def _push(self, at: int, node: str, entry: Event | Job) -> None:
         if at <= self._now and self._ties is None:
-            self._soon.append((node, event, waiting))
+            self._soon.append((node, entry))
             return
         tie = self._ties.random() if self._ties else 0.0
-        heappush(self._heap, (max(at, self._now), tie, self._serial, node, event, waiting))
+        heappush(self._heap, (max(at, self._now), tie, self._serial, node, entry))
         self._serial += 1
 
     def _write(self, node: str, record: Any) -> None:

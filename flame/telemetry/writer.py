@@ -4,6 +4,8 @@ A line is written whole or is torn at the end of the file, which a reader drops.
 run's level cost one comparison.
 """
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -42,15 +44,32 @@ class Silence:
         """Nothing to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class TelemetryPlace:
+    """How far a file was written: bytes, and the last number of each node."""
+
+    size: int
+    seq: dict[str, int]
+
+
 class Writer:
     """Writes the lines of one process. clock: `virtual` or `wall`."""
 
-    def __init__(self, path: Path, run: str, incarnation: str, clock: str, level: Level) -> None:
+    def __init__(self, path: Path, run: str, incarnation: str, clock: str, level: Level, place: TelemetryPlace | None = None) -> None:
+        """place: where to go on in a file that is there; what stands after it is cut off."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        if place is not None:
+            os.truncate(path, place.size)
         self._file = path.open("ab", buffering=0 if clock == "wall" else 1 << 16)
         self._run, self._incarnation, self._clock = run, incarnation, clock
         self._levels = set(LEVELS[: LEVELS.index(level) + 1])
-        self._seq: dict[str, int] = {}
+        self._seq = dict(place.seq) if place else {}
+
+    def place(self) -> TelemetryPlace:
+        """How far it is written; all of it is on the disk then."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return TelemetryPlace(self._file.tell(), dict(self._seq))
 
     def write(self, node: str, t_ns: int, stamp_ns: int | None, record: Record) -> None:
         """Append one line, unless the record's level is left out. Raises OSError when the disk refuses."""

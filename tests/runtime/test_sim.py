@@ -49,6 +49,7 @@ class Steps(Blank):
     """A journal in memory."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.steps: list[tuple[str, int, Event, list[TimerKey], list[Effect]]] = []
 
     def append(self, node: str, now: int, event: Event, released: Sequence[TimerKey], effects: Sequence[Effect] | None) -> None:
