@@ -129,6 +129,22 @@ def parity(context: typer.Context) -> None:
 
 
 @app.command()
+def conditions(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[ONE OTHER]", help="Two to compare: RUN_SET/BASELINE, or a run.")] = None,
+    experiments: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of ./experiments.yaml.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of experiments.yaml, for editors.")] = False,
+) -> None:
+    """List the conditions of experiments.yaml with their fingerprints, or show where two differ."""
+    from flame.launch import conditions as listed
+
+    with refusals():
+        if schema:
+            raise typer.Exit(listed.print_schema())
+        out = screen.out()
+        raise typer.Exit(listed.show_difference(names, experiments, out) if names else listed.list_conditions(experiments, out))
+
+
+@app.command()
 def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
     node: Annotated[str | None, typer.Option(metavar="NODE", help="Only this node: aggregator, t0, ...")] = None,
