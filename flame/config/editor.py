@@ -13,6 +13,12 @@ from flame.config.experiments import BASELINE, RUN_SET, SHARED
 
 Plain = dict[str, Any]
 
+SWEEP: Plain = {
+    "about": {"type": "string"}, "run_set": {"type": "string"},
+    "grid": {"type": "object", "additionalProperties": {"type": "array", "minItems": 1}, "minProperties": 1},
+    "list": {"type": "array", "items": {"type": "object"}, "minItems": 1},
+}  # fmt: skip
+
 
 def schema() -> Plain:
     """A schema of draft 2020-12."""
@@ -29,6 +35,7 @@ def schema() -> Plain:
             "defaults": _block(shared),
             "baselines": _by_name(BASELINE.pattern, _block({name: fields[name] for name in POLICIES})),
             "run_sets": _by_name(RUN_SET.pattern, _block(own | shared) | {"required": ["baselines", "seeds"]}),
+            "sweeps": _by_name(RUN_SET.pattern, _block(SWEEP | {"only": names, "seeds": seeds}) | {"required": ["run_set"]}),
         }),
         "$defs": whole["$defs"],
     }  # fmt: skip

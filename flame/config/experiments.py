@@ -1,4 +1,4 @@
-"""experiments.yaml, the one registry: defaults, baselines and run-sets, resolved into frozen conditions.
+"""experiments.yaml, the one registry: defaults, baselines, run-sets and sweeps, resolved into frozen conditions.
 
     defaults < the baseline < the run-set's shared condition < the run-set's `override` for the baseline < flags
 
@@ -23,9 +23,10 @@ import flame
 from flame.config.condition import Condition
 from flame.config.errors import POLICIES, ConfigError, Place, check_mapping, explain, shown, unknown
 from flame.config.layers import Layer, Patch, read_yaml, stack, writer
+from flame.config.sweeps import KEYS, Point, Sweep, patches, sweep
 
 FILE = "experiments.yaml"
-SECTIONS = ("baselines", "defaults", "run_sets")
+SECTIONS = ("baselines", "defaults", "run_sets", "sweeps")
 OWN = ("about", "baselines", "override", "seeds")
 """Keys of a run-set that are no fields of the condition."""
 SHARED = tuple(name for name in Condition.model_fields if name not in ("baseline", "seed"))
@@ -68,6 +69,8 @@ class Experiments:
         self.baselines = {name: _baseline(name, block) for name, block in blocks.items()}
         sets = check_mapping(sections.get("run_sets") or {}, "run_sets")
         self.run_sets = {name: _run_set(name, block, self.baselines) for name, block in sets.items()}
+        swept = check_mapping(sections.get("sweeps") or {}, "sweeps")
+        self.sweeps = {name: _sweep(name, block) for name, block in swept.items()}
 
     def resolve(
         self,
@@ -93,6 +96,17 @@ class Experiments:
                 raise ConfigError(f"`{patch.flag}`: a run-set has its own `{patch.path[0]}`s", f"give `{flag}`")
         wanted = [name for name in chosen.baselines if not only or name in only]
         return [self._resolve(chosen, name, seed, patches) for name in wanted for seed in seeds or chosen.seeds]
+
+    def swept(self, name: str) -> list[tuple[Point, Resolved]]:
+        """The conditions of a sweep: point by point, baseline by baseline, seed by seed. Raises ConfigError."""
+        chosen = self.sweeps.get(name.replace("_", "-"))
+        if chosen is None:
+            raise unknown("sweep", name, list(self.sweeps), f" in {self.path.name}")
+        return [
+            (point, resolved)
+            for point in chosen.points
+            for resolved in self.resolve(chosen.run_set, only=chosen.only, seeds=chosen.seeds, patches=patches(chosen.name, point))
+        ]
 
     def _resolve(self, run_set: RunSet, baseline: str, seed: int, patches: Sequence[Patch]) -> Resolved:
         override = run_set.override.get(baseline, {})
@@ -164,6 +178,15 @@ def _run_set(name: str, block: Any, known: Mapping[str, Any]) -> RunSet:
         {key: value for key, value in values.items() if key not in OWN},
         {key: _fields(override, key, SHARED, f"{where}.override.") for key in override},
     )  # fmt: skip
+
+
+def _sweep(name: str, block: Any) -> Sweep:
+    _check_name("sweep", name, RUN_SET, "small letters, digits and hyphens, no underscore")
+    values = _fields({name: block}, name, KEYS, "sweeps.")
+    for key in ("only", "seeds"):
+        if key in values:
+            _distinct(_list(values, key, f"sweeps.{name}"), f"sweeps.{name}.{key}")
+    return sweep(name, values)
 
 
 def _fields(section: Mapping[str, Any], name: str, known: Sequence[str], before: str = "") -> Mapping[str, Any]:

@@ -129,6 +129,21 @@ def parity(context: typer.Context) -> None:
 
 
 @app.command()
+def sweep(
+    name: Annotated[str, typer.Argument(metavar="SWEEP", help="One of the `sweeps` of experiments.yaml.")],
+    jobs: Annotated[int | None, typer.Option(metavar="J", min=1, help="So many at once; else what cores and memory hold.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is there and what isn't.")] = False,
+    experiments: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of ./experiments.yaml.")] = None,
+    runs: RunsFolder = Path("runs"),
+) -> None:
+    """Simulate a run-set over a grid or list of points; what is there already isn't run again."""
+    from flame.launch import sweep as swept
+
+    with refusals():
+        raise typer.Exit(swept.sweep(name, experiments, runs, jobs, screen.out(), screen.err(), dry_run=dry_run))
+
+
+@app.command()
 def conditions(
     names: Annotated[list[str] | None, typer.Argument(metavar="[ONE OTHER]", help="Two to compare: RUN_SET/BASELINE, or a run.")] = None,
     experiments: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of ./experiments.yaml.")] = None,

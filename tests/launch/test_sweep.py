@@ -1,0 +1,143 @@
+"""Sweeps: what is missing is run, what is there isn't, and interruptions lose nothing."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from typer.testing import CliRunner
+
+from flame.config.errors import ConfigError
+from flame.config.experiments import Experiments, load
+from flame.config.layers import read_yaml
+from flame.launch.cli import app
+from flame.telemetry.rundir import RunDir
+
+REGISTRY = """
+baselines:
+  one: {loop: async, select: random, perturb: single, commit: [agg_goal], rate: constant, server_opt: {type: sgd, lr: 0.1}}
+run_sets:
+  small:
+    task: toy
+    trainers: 6
+    goal: 2
+    concurrency: 3
+    delays: {values: [0.2, 0.3]}
+    stop: {cycles: CYCLES}
+    baselines: [one]
+    seeds: [1]
+sweeps:
+  steps: {run_set: small, seeds: [1, 2], grid: {server_opt.lr: [0.1, 0.3], goal: [1, 2]}}
+  listed: {run_set: small, list: [{goal: 1}, {goal: 2, server_opt: {lr: 0.5}}]}
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Callable[[int], Path]:
+    """An experiments.yaml whose runs have so many cycles."""
+
+    def write(cycles: int) -> Path:
+        file = tmp_path / "experiments.yaml"
+        file.write_text(REGISTRY.replace("CYCLES", str(cycles)))
+        return file
+
+    return write
+
+
+def line(file: Path, runs: Path, *rest: str) -> list[str]:
+    """`flame sweep steps`, as a process."""
+    code = "from flame.launch.cli import main; main()"
+    return [sys.executable, "-c", code, "sweep", "steps", "--experiments", str(file), "--runs", str(runs), *rest]
+
+
+def ends(runs: Path) -> list[str | None]:
+    """The verdicts of all that is there, None for none."""
+    verdicts = [RunDir(path.parent).verdict for path in sorted(runs.glob("*/condition.json"))]
+    return [verdict.verdict if verdict else None for verdict in verdicts]
+
+
+def wait_for(runs: Path, checkpoints: int) -> None:
+    """Until so many runs have a checkpoint; no longer than two minutes."""
+    until = monotonic() + 120
+    while len(list(runs.glob("*/checkpoint"))) < checkpoints:
+        assert monotonic() < until, f"no {checkpoints} checkpoints in {runs} after two minutes"
+        sleep(0.02)
+
+
+def test_a_grid_is_every_combination_and_a_list_is_its_points(registry: Callable[[int], Path]) -> None:
+    swept = load(registry(4)).swept("steps")
+    assert [(dict(point), each.condition.seed) for point, each in swept] == [
+        ({"server_opt.lr": lr, "goal": goal}, seed) for lr in (0.1, 0.3) for goal in (1, 2) for seed in (1, 2)
+    ]
+    assert all(each.condition.goal == point["goal"] for point, each in swept)
+    assert [each.condition.server_opt.lr for _, each in load(registry(4)).swept("listed")] == [0.1, 0.5]  # type: ignore[union-attr]
+
+
+def test_what_is_there_is_not_run_again(registry: Callable[[int], Path], tmp_path: Path) -> None:
+    file, runs = registry(4), tmp_path / "runs"
+    first = subprocess.run(line(file, runs), capture_output=True, text=True, timeout=300, check=False)
+    assert first.returncode == 0, first.stderr
+    assert "8 simulations: 0 are there, 0 go on, 8 begin" in first.stderr
+    assert ends(runs) == ["COMPLETED"] * 8
+    again = CliRunner().invoke(app, line(file, runs)[3:])
+    assert again.exit_code == 0
+    assert "8 are there, 0 go on, 0 begin" in again.output
+    assert len(ends(runs)) == 8
+    assert [row.split()[2:5] for row in again.output.splitlines() if row.startswith(" server_opt")] == [["one", "2/2", "2"]] * 4
+
+
+def test_interrupted_twice_it_ends_with_each_run_once(registry: Callable[[int], Path], tmp_path: Path) -> None:
+    file, runs = registry(1500), tmp_path / "runs"
+    for sent, begun in ((signal.SIGINT, 1), (signal.SIGKILL, 3)):
+        process = subprocess.Popen(line(file, runs, "--jobs", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wait_for(runs, begun)
+        process.send_signal(sent)
+        _, said = process.communicate(timeout=200)
+        assert process.returncode
+        if sent == signal.SIGINT:
+            assert "run the sweep again to go on" in said
+    _settled(runs)
+    assert {"INTERRUPTED"} <= set(ends(runs)) <= {"INTERRUPTED", "COMPLETED", None}
+    last = subprocess.run(line(file, runs), capture_output=True, text=True, timeout=300, check=False)
+    assert last.returncode == 0, last.stderr
+    assert ends(runs) == ["COMPLETED"] * 8
+
+
+def _settled(runs: Path) -> None:
+    """The simulations of a sweep that was killed have noticed it, no later than a minute after."""
+    until = monotonic() + 60
+    while None in ends(runs) and monotonic() < until:
+        sleep(0.05)
+
+
+def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Path], tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, [*line(registry(4), tmp_path / "runs")[3:], "--dry-run"])
+    assert (done.exit_code, (tmp_path / "runs").exists()) == (0, False)
+    assert "8 simulations: 0 are there, 0 go on, 8 begin" in done.output
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("{grid: {goal: [1]}}", "`sweeps.bad.run_set` is"),
+        ("{run_set: small}", "`sweeps.bad` has no points"),
+        ("{run_set: small, grid: {goal: [1]}, list: [{goal: 1}]}", "both `grid` and `list`"),
+        ("{run_set: small, grid: {goal: 1}}", "`sweeps.bad.grid.goal` is `1`"),
+        ("{run_set: small, grid: {}}", "`sweeps.bad.grid` is empty"),
+        ("{run_set: small, list: []}", "`sweeps.bad.list` is"),
+        ("{run_set: small, grid: {goal: [1, 1]}}", "names the point {'goal': 1} twice"),
+        ("{run_set: smal, grid: {goal: [1]}}", "unknown run-set `smal`"),
+        ("{run_set: small, grid: {gaol: [1]}}", "unknown key `gaol` (from `gaol: `1` of sweeps.bad`)"),
+        ("{run_set: small, grid: {seed: [1]}}", "a run-set has its own `seed`s"),
+        ("{run_set: small, grids: {goal: [1]}}", "unknown key `grids`"),
+        ("{run_set: small, seeds: [1, 1], grid: {goal: [1]}}", "twice"),
+    ],
+)
+def test_a_sweep_that_can_not_be_meant_is_refused(block: str, message: str, tmp_path: Path) -> None:
+    text = REGISTRY.replace("CYCLES", "4") + f"  bad: {block}\n"
+    with pytest.raises(ConfigError) as refused:
+        Experiments(tmp_path / "experiments.yaml", read_yaml(text, "it")).swept("bad")
+    assert message in str(refused.value)
