@@ -17,6 +17,7 @@ from flame.launch.screen import table
 from flame.telemetry.rundir import RunDir
 
 WELL, DIFFERENT = 0, 1
+SIDES = ("one", "other")
 
 Place = tuple[str, ...]
 
@@ -42,7 +43,9 @@ def show_difference(names: Sequence[str], experiments: Path | None, out: Console
     if not rows:
         out.print(f"{names[0]} and {names[1]} are the same condition, run_fp {run_fp(one)}", markup=False, soft_wrap=True)
         return WELL
-    out.print(table(out, ("field", *names), rows, ()))
+    for title, name in zip(SIDES, names, strict=True):
+        out.print(f" {title:<5}  {name}", markup=False, soft_wrap=True)
+    out.print(table(out, ("field", *SIDES), rows, ()))
     prints = dict.fromkeys((condition_fp(one), condition_fp(other)))
     out.print(f"condition_fp {' and '.join(prints)}{', shared by both' if len(prints) == 1 else ''}")
     return DIFFERENT
