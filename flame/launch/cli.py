@@ -137,7 +137,9 @@ def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
     node: Annotated[str | None, typer.Option(metavar="NODE", help="Only this node: aggregator, t0, ...")] = None,
     until: Annotated[int | None, typer.Option(metavar="STEP", help="Up to and including this step.")] = None,
-    show: Annotated[bool, typer.Option("--print", help="Print the steps: event, released rows, state.")] = False,
+    show: Annotated[
+        bool, typer.Option("--print", help="Print the steps: event, released rows, state; with --until, what the node holds there.")
+    ] = False,
 ) -> None:
     """Feed a run's journals to fresh machines; every effect must come out again, byte for byte."""
     from flame.launch.replaying import replay_run

@@ -48,7 +48,7 @@ class NodeReplay:
 
 @dataclass(slots=True)
 class Stepped:
-    """One replayed step, for `flame replay --print`."""
+    """One replayed step, for `flame replay --print`. machine: as it is now, and goes on."""
 
     seq: int
     node: str
@@ -57,6 +57,7 @@ class Stepped:
     released: list[list[Any]]
     state: str
     effects: bytes = field(repr=False)
+    machine: Machine = field(repr=False)
 
 
 def replay(run: Path) -> list[NodeReplay]:
@@ -120,7 +121,7 @@ def steps(condition: Condition, run: Path, path: Path) -> Iterator[Stepped]:
             effects, illegal = b"null", Divergence(step, f"step {step['seq']}: {error}")
             if step["effects"] is not None:
                 raise illegal from None
-        yield Stepped(step["seq"], step["node"], step["now"], event, step["released"], machine.describe(), effects)
+        yield Stepped(step["seq"], step["node"], step["now"], event, step["released"], machine.describe(), effects, machine)
 
 
 def _compare(step: dict[str, Any], effects: bytes, machine: Machine) -> None:
