@@ -165,8 +165,7 @@ def _down_meanwhile(side: Lack) -> Evidence:
     span = _span(side)
     if span is None:
         return []
-    late = side.run.frame("lateness").filter(pl.col("id") == side.update)["late_s"].max()
-    if isinstance(late, float) and late <= jitter_s(side.run, side.update):
+    if _is_on_time(side):
         return []
     between = pl.col("_t_ns").is_between(*span)
     faults = side.run.frame("fault").filter(pl.col("what").is_in(DOWN) & between).select("_t_ns", "what", "node", "detail")
@@ -174,6 +173,14 @@ def _down_meanwhile(side: Lack) -> Evidence:
     told = [(at, f"{what} {node}: {detail}") for at, what, node, detail in faults.iter_rows()]
     told += [(at, f"`{node}` down: {why}") for at, node, why in peers.iter_rows()]
     return [f"{side.name} {at / 1e9:.3f} {line}" for at, line in sorted(told)[:3]]
+
+
+def _is_on_time(side: Lack) -> bool:
+    """Whether the lacking update was no later than others are."""
+    lateness = side.run.frame("lateness").select("id", "late_s").drop_nulls()
+    late = lateness.filter(pl.col("id") == side.update)["late_s"].max()
+    others = lateness.filter(pl.col("id") != side.update)["late_s"].max()
+    return isinstance(late, float) and isinstance(others, float) and late <= others
 
 
 def _span(side: Lack) -> tuple[int, int] | None:
@@ -288,10 +295,10 @@ def _race(case: Case, jitter: float, how: str) -> Evidence | None:
     return [f"{parted.real.name} and {parted.sim.name} are {1e3 * gap:.1f} ms apart in {name}; {how} {1e3 * jitter:.1f} ms"]
 
 
-def jitter_s(run: Run, without: int | None = None) -> float:
+def jitter_s(run: Run) -> float:
     """Over how many seconds the lateness of updates spreads that did not overrun; 0 where it isn't measured."""
-    overran = run.frame("trainer_round").filter("overran")["id"]
-    late = run.frame("lateness").filter(~pl.col("id").is_in(overran.implode()) & (pl.col("id") != (without or 0)))["late_s"].drop_nulls()
+    overran = run.frame("trainer_round").filter("overran").select("id")
+    late = run.frame("lateness").join(overran, on="id", how="anti")["late_s"].drop_nulls()
     return float(late.max()) - float(late.min()) if late.len() else 0.0  # type: ignore[arg-type]
 
 
