@@ -16,7 +16,7 @@ from parity.compare import show
 from parity.evidence import Pair, Run
 from parity.parting import Parting
 from parity.released import INTRUSION, UPDATE, Released, Row, View, effect_of
-from parity.replayed import Replayed, replayed
+from parity.replayed import Replayed, replayed_if_readable
 from parity.story import Cause, Names
 
 DOWN = ("respawn", "gone", "disconnected", "reconnected")
@@ -84,7 +84,7 @@ def broken(case: Case) -> tuple[Run, str, Replayed] | None:
     found = [
         (run, name, node)
         for run, name, row in zip(case.pair.runs, case.names, _rows(case), strict=True)
-        for node in run.derived(replayed)
+        for node in replayed_if_readable(run)
         if node.difference is not None and (row is None or row.now is None or node.now is None or node.now <= row.now)
     ]
     return min(found, key=lambda each: each[2].now or 0, default=None)

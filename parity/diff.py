@@ -64,12 +64,15 @@ def _show(
     out.print(Text("diff  ", style="bold").append(_seen(view, options.logical), style="dim"))
     for name, run, sequence in zip(names, pair.runs, sequences, strict=True):
         out.print(Text(f"  {name:6} {run.dir.label}  {len(sequence.rows)} rows"), soft_wrap=True)
+        if sequence.note is not None:
+            out.print(Text(f"! {sequence.note}: rows are told by telemetry", style="bold yellow"), soft_wrap=True)
     found = parting(*sequences, view)
     if found is not None or options.all:
         out.print()
         out.print(_table(names, view, sequences, found, options))
     if story is None:
-        out.print(Text(f"equal: {len(sequences[0].rows)} rows, and what followed from each", style="green"))
+        followed = "" if any(sequence.note for sequence in sequences) else ", and what followed from each"
+        out.print(Text(f"equal: {len(sequences[0].rows)} rows{followed}", style="green"))
         return
     for line in told_story(story):
         out.print(line)

@@ -134,12 +134,17 @@ def journal_steps(run: Run, node: str) -> Iterator[dict[str, Any]]:
 
 
 def _journal(folder: Path, node: str) -> Path | None:
-    for path in sorted(folder.glob("*.jsonl")):
-        with path.open("rb") as file:
-            header = orjson.loads(file.readline() or b"{}").get("header", {})
-        if node in header.get("nodes", ()):
-            return path
-    return None
+    return next((path for path in sorted(folder.glob("*.jsonl")) if node in _hosts(path)), None)
+
+
+def _hosts(path: Path) -> list[str]:
+    """The nodes of a journal, as its header has them; none where it has no header."""
+    with path.open("rb") as file:
+        try:
+            nodes: list[str] = orjson.loads(file.readline())["header"]["nodes"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return []
+    return nodes
 
 
 def _from_journal(run: Run, view: View) -> Released:
@@ -152,7 +157,7 @@ def _from_journal(run: Run, view: View) -> Released:
     except CorruptJournal as error:
         found.note = str(error)
     if found.last is None:
-        found.note = found.note or "it kept no journal"
+        found.note = found.note or "it kept no journal, or one without a header"
     return found
 
 

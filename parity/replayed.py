@@ -22,6 +22,16 @@ def replayed(run: Run) -> list[Replayed]:
     return _replay(run.dir.path)
 
 
+def replayed_if_readable(run: Run) -> list[Replayed]:
+    """The same; nothing where a journal can't be read, which P0 reports."""
+    from flame.runtime.journal import CorruptJournal
+
+    try:
+        return run.derived(replayed)
+    except CorruptJournal:
+        return []
+
+
 def _replay(path: Path) -> list[Replayed]:
     from flame.runtime.replay import replay  # machines are run again here, and nowhere else in this package
 
