@@ -100,8 +100,8 @@ class Study:
         if number % 2:
             shape, cycle = QUICK | {"stop": {"cycles": 20, "wall_s": 20.0}}, number
             return self.pair(shape, number, what=lambda sim: {"what": "drop", "id": accepted(sim, cycle, 1)})
-        shape = APART | {"goal": 3, "stop": {"cycles": 4, "wall_s": 60.0}}
-        return self.pair(shape, number, what=lambda sim: {"what": "drop", "id": accepted(sim, 1 + number % 3, number % 2)})
+        shape = APART | {"goal": 3, "delays": {"values": [0.3, 0.65, 1.0, 2.5]}, "stop": {"cycles": 4, "wall_s": 60.0}}
+        return self.pair(shape, number, what=lambda sim: {"what": "drop", "id": accepted(sim, 1 + number % 3, number // 2 % 2)})
 
     def fault(self, number: int) -> Pairing:
         """A worker is killed or frozen: for good (stamp order), or until it is started again (arrival order)."""

@@ -53,7 +53,7 @@ class View:
     def bare(self, value: Any) -> Any:
         """The value without what this view leaves out."""
         if isinstance(value, dict):
-            return {key: self.bare(item) for key, item in value.items() if not self._out(key, item)}
+            return {key: self.bare(self._handle(key, item)) for key, item in value.items() if not self._out(key, item)}
         return [self.bare(item) for item in value] if isinstance(value, list) else value
 
     def digest(self, value: Any) -> str:
@@ -63,6 +63,10 @@ class View:
     def same_key(self, one: Key, two: Key) -> bool:
         """Whether two rows are the same in this view."""
         return one[1:] == two[1:] if self.logical else one == two
+
+    def _handle(self, key: str, item: Any) -> Any:
+        """Of a timer's key what stays when its stamp is left out."""
+        return item[1:] if self.logical and key == "key" and isinstance(item, list) else item
 
     def _out(self, key: str, item: Any) -> bool:
         of_clock = key in CLOCK or key.endswith("_ns") or (key == "at" and isinstance(item, int))
