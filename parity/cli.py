@@ -10,19 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
-from rich.console import Console
 
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
 from parity.document import document
 from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.invariants import check_run, used
-from parity.report import show, show_invariants
+from parity.report import console, show, show_invariants
 from parity.rungs import LADDER
-
-PLAIN_WIDTH = 160
-"""Width where the output is no terminal: a log is not wrapped at 80."""
-
 
 SHOWN = 10
 """How many of the runs that were left out are named, the newest ones."""
@@ -116,7 +111,7 @@ def _compare(pairs: Sequence[RunPair], options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(orjson.dumps(document(reports), option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
-        show(_console(), reports)
+        show(console(), reports)
     for reason in refused:
         print(f"error: {reason}", file=sys.stderr)
     return 2 if refused else max(report.exit_code for report in reports)
@@ -127,10 +122,5 @@ def _validate(runs: Sequence[RunDir]) -> int:
     for run in runs:
         rulings = check_run(run)
         failed |= any(ruling.holds is False for ruling in rulings)
-        show_invariants(_console(), run, rulings, used(run))
+        show_invariants(console(), run, rulings, used(run))
     return 1 if failed else 0
-
-
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)

@@ -1,6 +1,8 @@
 """The report for machines: the JSON of `flame parity --json`, one entry a pair.
 
-{"pairs": [{"baseline", "seed", "tier", "window", "real", "sim", "summary", "notes", "rungs": [...]}]}
+{"pairs": [{"baseline", "seed", "tier", "window", "real", "sim", "summary", "notes", "rungs": [...], "story"}]}
+
+`story` is null unless the released sequences part; its fields are those of `parity.story.Story`.
 """
 
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ def _pair(report: Report) -> dict[str, Any]:
         "notes": report.notes,
         "exit": report.exit_code,
         "rungs": [_rung(result) for result in report.results],
+        "story": report.story.plain() if report.story else None,
     }
 
 

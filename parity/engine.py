@@ -7,6 +7,7 @@
 4. Measures of the fidelity tier are judged together (Holm), because twenty tests at one level find
    something in equal runs.
 5. Blame: a FAIL with a failed transitive upstream is DOWNSTREAM, any other ROOT-CAUSE.
+6. Where a sequence differs, or an intrusion cut the window, the explainer says where the runs part, and why.
 """
 
 import traceback
@@ -18,9 +19,11 @@ from flame.config.errors import ConfigError
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.evidence import Pair, Run, Window, kinds_of, window_of
+from parity.explain import SEQUENCES, explain
 from parity.ladder import Ladder
 from parity.rung import DIAG, Finding, Measure, Role, Rung, Tier, VerdictName, skipped
 from parity.statistics import ALPHA, holm, outcome
+from parity.story import Story
 
 READ_ALWAYS = ("agg_round", "intrusion", "run_meta")
 
@@ -55,13 +58,14 @@ class Result:
 
 @dataclass(slots=True)
 class Report:
-    """The ladder of one pair. notes: what a reader must know before believing any of it."""
+    """The ladder of one pair. notes: what a reader must know before believing any of it. story: where and why the runs part."""
 
     pair: Pair
     window: Window
     results: list[Result]
     notes: list[str]
     seconds: float = 0.0
+    story: Story | None = None
 
     def count(self, verdict: VerdictName) -> int:
         """How many rungs ended so."""
@@ -97,6 +101,7 @@ def check(pair: RunPair, ladder: Ladder, options: Options | None = None) -> Repo
     _judge_measures(report)
     _enforce(report, options)
     _blame(report, ladder)
+    _explain(report)
     report.seconds = perf_counter() - start
     return report
 
@@ -197,6 +202,20 @@ def _blame(report: Report, ladder: Ladder) -> None:
         if result.verdict == "FAIL":
             result.by = tuple(above for above in ladder.upstream(result.rung.id) if above in failing)
             result.role = "DOWNSTREAM" if result.by else "ROOT-CAUSE"
+
+
+def _explain(report: Report) -> None:
+    """Tell the story of a pair whose sequences differ. An explainer that breaks is a note: the verdicts stand."""
+    differ = any(result.rung.id in SEQUENCES and result.finding.ok is False for result in report.results)
+    if not differ and report.window.cut is None:
+        return
+    try:
+        report.story = explain(report.pair)
+    except TelemetryError:
+        raise
+    except Exception as error:  # the boundary, as for a rung
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        report.notes.append(f"the explainer broke: {type(error).__name__}: {error} ({where.name}, line {where.lineno})")
 
 
 def pair_of(real: RunDir, sim: RunDir) -> RunPair:

@@ -18,6 +18,7 @@ from parity.engine import Report, Result
 from parity.evidence import Run
 from parity.invariants import Ruling
 from parity.rung import DIST, STAGES, VerdictName
+from parity.story import Story
 
 LETTERS: dict[VerdictName, str] = {"PASS": "✓", "FAIL": "✗", "BLOCKED": "⊘", "SKIP": "-", "DIAG": "·", "ERROR": "!"}
 STYLES: dict[VerdictName, str] = {
@@ -29,6 +30,15 @@ TOLD: tuple[VerdictName, ...] = ("PASS", "DIAG", "SKIP", "BLOCKED", "ERROR", "FA
 COUNTED: tuple[tuple[VerdictName, str], ...] = (
     ("FAIL", "failed"), ("ERROR", "broke"), ("PASS", "passed"), ("BLOCKED", "blocked"), ("SKIP", "skipped"), ("DIAG", "diag"),
 )  # fmt: skip
+
+PLAIN_WIDTH = 160
+"""Width where the output is no terminal: a log is not wrapped at 80."""
+
+
+def console() -> Console:
+    """Where reports go: stdout."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
 def show(console: Console, reports: Sequence[Report]) -> None:
@@ -46,7 +56,7 @@ def render(report: Report) -> Group:
     parts += [Text(f"! {note}", style="bold yellow") for note in report.notes]
     parts += [Text(), *_stages(report), Text()]
     parts += [line for verdict in TOLD for result in report.results if result.verdict == verdict for line in _told(result)]
-    return Group(*parts, closing(report))
+    return Group(*parts, *(told_story(report.story) if report.story else ()), closing(report))
 
 
 def closing(report: Report) -> Text:
@@ -196,6 +206,16 @@ def _hanging(label: Text, reason: str) -> Table:
     table.add_column(overflow="fold")
     table.add_row(label, Text(reason))
     return table
+
+
+def told_story(story: Story) -> Iterator[RenderableType]:
+    """Where the runs part, and why."""
+    first, *rest = story.lines()
+    yield Text()
+    yield _hanging(Text("STORY  ", style="bold"), first)
+    for line in rest:
+        yield _indented(line, 2 if line.startswith("hint: ") else 3)
+    yield Text()
 
 
 def _scoreboard(reports: Sequence[Report]) -> Table:

@@ -1,4 +1,4 @@
-"""The command line: `flame run`, `flame resume`, `flame parity`, `flame replay`, `flame data`, `flame runs`, `flame status`.
+"""The command line: `flame run`, `flame parity` and the rest; `flame --help` lists them.
 
 Exit codes: 0 all ended well, 1 a run ended badly or parity failed, 2 refused (nothing was started).
 Whatever is heavy is imported by the command that needs it, so that `flame --help` answers at once.
@@ -128,6 +128,14 @@ def parity(context: typer.Context) -> None:
     raise typer.Exit(compare(context.args))
 
 
+@app.command(context_settings=DELEGATE, add_help_option=False)
+def diff(context: typer.Context) -> None:
+    """Walk the released sequences of two runs side by side (`flame diff --help`)."""
+    from parity.diff import main as walk
+
+    raise typer.Exit(walk(context.args))
+
+
 @app.command()
 def sweep(
     name: Annotated[str, typer.Argument(metavar="SWEEP", help="One of the `sweeps` of experiments.yaml.")],
@@ -164,7 +172,9 @@ def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
     node: Annotated[str | None, typer.Option(metavar="NODE", help="Only this node: aggregator, t0, ...")] = None,
     until: Annotated[int | None, typer.Option(metavar="STEP", help="Up to and including this step.")] = None,
-    show: Annotated[bool, typer.Option("--print", help="Print the steps: event, released rows, state.")] = False,
+    show: Annotated[
+        bool, typer.Option("--print", help="Print the steps: event, released rows, state; with --until, what the node holds there.")
+    ] = False,
 ) -> None:
     """Feed a run's journals to fresh machines; every effect must come out again, byte for byte."""
     from flame.launch.replaying import replay_run

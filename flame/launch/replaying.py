@@ -3,8 +3,12 @@
 from pathlib import Path
 
 from flame.config.errors import ConfigError, unknown
+from flame.core.machine import Machine
 from flame.core.time import clock_text
 from flame.launch import screen
+from flame.roles.aggregator import Aggregator
+from flame.roles.inbox import RANKS
+from flame.roles.stuck import stuck_table
 from flame.runtime.journal import CorruptJournal, read
 from flame.runtime.replay import Divergence, NodeReplay, Stepped, load_condition, replay, steps
 
@@ -36,19 +40,33 @@ def _verdicts(found: list[NodeReplay]) -> int:
 
 
 def _steps(run: Path, path: Path, node: str | None, until: int | None, show: bool) -> int:
-    count, out = 0, screen.out()
+    count, out, last = 0, screen.out(), None
     try:
         for step in steps(load_condition(run), run, path):
-            if until is not None and step.seq > until:
-                break
             count += 1
-            if show and node in (None, step.node):
-                out.print(_text(step), markup=False, soft_wrap=True)
+            if node in (None, step.node):
+                last = step
+                if show:
+                    out.print(_text(step), markup=False, soft_wrap=True)
+            if until is not None and step.seq >= until:
+                break  # before the next step is taken: the machines stand where they were asked to
     except Divergence as error:
         out.print(f"{path.name}: {error}", style="bold red", markup=False, soft_wrap=True)
         return BAD
+    if show and until is not None and last is not None:
+        out.print(_state(last.machine), markup=False, soft_wrap=True)
     out.print(f"{path.name}: {count} steps, identical", markup=False)
     return WELL
+
+
+def _state(machine: Machine) -> str:
+    """What a machine holds where the replay was told to stop."""
+    if not isinstance(machine, Aggregator):
+        return f"state: {machine.describe()}"
+    inbox = machine.inbox
+    least = inbox.least()
+    waits = "" if least is None else f", and waits for {RANKS[least[1]]} {least[3]} of `{least[2] or 'itself'}`, due {clock_text(least[0])}"
+    return f"state: {machine.describe()}\n  released up to {clock_text(inbox.frontier)}{waits}\n{stuck_table(machine)}"
 
 
 def _text(step: Stepped) -> str:

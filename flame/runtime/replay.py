@@ -36,17 +36,19 @@ FLOATS = {name.name for kind in (Update, GradientResult, EvalResult) for name in
 
 @dataclass(slots=True)
 class NodeReplay:
-    """One node's journal, replayed. difference: the first step whose effects differ. skipped: why it wasn't replayed."""
+    """One node's journal, replayed. difference: the first step whose effects differ, `step` at `now`. skipped: why it wasn't replayed."""
 
     node: str
     steps: int = 0
     difference: str | None = None
     skipped: str | None = None
+    step: int | None = None
+    now: int | None = None
 
 
 @dataclass(slots=True)
 class Stepped:
-    """One replayed step, for `flame replay --print`."""
+    """One replayed step, for `flame replay --print`. machine: as it is now, and goes on."""
 
     seq: int
     node: str
@@ -55,6 +57,7 @@ class Stepped:
     released: list[list[Any]]
     state: str
     effects: bytes = field(repr=False)
+    machine: Machine = field(repr=False)
 
 
 def replay(run: Path) -> list[NodeReplay]:
@@ -66,7 +69,8 @@ def replay(run: Path) -> list[NodeReplay]:
         for node in report.values():
             before = found.setdefault(node.node, NodeReplay(node.node))
             before.steps += node.steps
-            before.difference = before.difference or node.difference
+            if before.difference is None:
+                before.difference, before.step, before.now = node.difference, node.step, node.now
             before.skipped = before.skipped or node.skipped
     return list(found.values()) or [NodeReplay("-", skipped="the run kept no journal")]
 
@@ -83,16 +87,17 @@ def _replay_file(condition: Condition, run: Path, path: Path) -> dict[str, NodeR
             node = report[step.node]
             node.steps += 1
     except Divergence as error:
-        report[error.node].difference = str(error)
+        node = report[error.node]
+        node.difference, node.step, node.now = str(error), error.step, error.now
     return report
 
 
 class Divergence(Exception):
-    """A replayed step whose effects are not the recorded ones."""
+    """A replayed step whose effects are not the recorded ones. step, now: of the recorded one."""
 
-    def __init__(self, node: str, what: str) -> None:
+    def __init__(self, recorded: dict[str, Any], what: str) -> None:
         super().__init__(what)
-        self.node = node
+        self.node, self.step, self.now = recorded["node"], recorded["seq"], recorded["now"]
 
 
 def steps(condition: Condition, run: Path, path: Path) -> Iterator[Stepped]:
@@ -113,20 +118,20 @@ def steps(condition: Condition, run: Path, path: Path) -> Iterator[Stepped]:
             effects = dump(machine.step(step["now"], event))
             _compare(step, effects, machine)
         except IllegalEvent as error:
-            effects, illegal = b"null", Divergence(step["node"], f"step {step['seq']}: {error}")
+            effects, illegal = b"null", Divergence(step, f"step {step['seq']}: {error}")
             if step["effects"] is not None:
                 raise illegal from None
-        yield Stepped(step["seq"], step["node"], step["now"], event, step["released"], machine.describe(), effects)
+        yield Stepped(step["seq"], step["node"], step["now"], event, step["released"], machine.describe(), effects, machine)
 
 
 def _compare(step: dict[str, Any], effects: bytes, machine: Machine) -> None:
     place = f"step {step['seq']} of {step['node']} at {in_seconds(step['now']):.3f} s"
     if [list(key) for key in machine.released] != step["released"]:
-        raise Divergence(step["node"], f"{place}: released {machine.released}, recorded {step['released']}")
+        raise Divergence(step, f"{place}: released {machine.released}, recorded {step['released']}")
     if step["effects"] is None:
-        raise Divergence(step["node"], f"{place}: the event is legal now, and was illegal then")
+        raise Divergence(step, f"{place}: the event is legal now, and was illegal then")
     if effects != orjson.dumps(step["effects"]):
-        raise Divergence(step["node"], f"{place}: {_first_difference(orjson.loads(effects), step['effects'])}")
+        raise Divergence(step, f"{place}: {_first_difference(orjson.loads(effects), step['effects'])}")
 
 
 def _first_difference(now: list[Any], then: list[Any]) -> str:

@@ -59,7 +59,7 @@ def cohort_sequence(pair: Pair, window: Window) -> Finding:
     """
     aspects = [name for name in ASPECTS if pair.exact or name not in IN_TIME]
     real, sim = ({row["cycle"]: row for row in window.in_cycles(run.rounds).iter_rows(named=True)} for run in pair.runs)
-    parted = {cycle: found for cycle in range(window.cycles) if (found := _parted(real.get(cycle), sim.get(cycle), aspects))}
+    parted = {cycle: found for cycle in range(window.cycles) if (found := parted_aspects(real.get(cycle), sim.get(cycle), aspects))}
     if not parted:
         return _complete(pair, window)
     first = min(parted)
@@ -83,7 +83,7 @@ def _complete(pair: Pair, window: Window) -> Finding:
     return passed(f"{window.cycles} cycles equal, model digests included", effect=0.0, tol=0.0, n=window.cycles)
 
 
-def _parted(real: Plain | None, sim: Plain | None, aspects: list[str]) -> list[str]:
+def parted_aspects(real: Plain | None, sim: Plain | None, aspects: list[str]) -> list[str]:
     """The aspects in which a cycle differs. A wrong set is a wrong order too, and is named once."""
     if real is None or sim is None:
         return ["presence"]

@@ -1,17 +1,8 @@
 """P0: each node's journal, replayed, gives the same effects."""
 
-from pathlib import Path
-from typing import Protocol
-
 from parity.evidence import Pair, Run, Window
+from parity.replayed import Replayed, replayed
 from parity.rung import INV, LOGICAL, Finding, failed, passed, rung, skipped
-
-
-class _Replayed(Protocol):
-    node: str
-    steps: int
-    difference: str | None
-    skipped: str | None
 
 
 @rung(id="P0", name="replay_identity", stage=0, tier=INV, domain=LOGICAL, shown=True)
@@ -32,7 +23,7 @@ def replay_identity(pair: Pair, window: Window) -> Finding:
     without = [run.side for run in pair.runs if not run.dir.has_journal]
     if without:
         return skipped(f"{' and '.join(without)}: no journal (world.journal is off, or it was deleted)")
-    nodes = [(run, node) for run in pair.runs for node in _replay(run.dir.path)]
+    nodes = [(run, node) for run in pair.runs for node in run.derived(replayed)]
     different = [(run, node) for run, node in nodes if node.difference is not None]
     n = sum(node.steps for _, node in nodes)
     if different:
@@ -47,11 +38,5 @@ def replay_identity(pair: Pair, window: Window) -> Finding:
     return passed(f"{n} steps of {len(nodes)} nodes", effect=0.0, tol=0.0, n=n)
 
 
-def _replay(path: Path) -> list[_Replayed]:
-    from flame.runtime.replay import replay  # the one import of the runtime in this package
-
-    return list(replay(path))
-
-
-def _told(run: Run, node: _Replayed) -> list[str]:
+def _told(run: Run, node: Replayed) -> list[str]:
     return [f"{run.side} {node.node}: {node.difference}", f"hint: flame replay {run.dir.path} --node {node.node}"]

@@ -20,7 +20,7 @@ from tests.parity.spoils import GROUNDS
 def replayed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Synthetic runs have no journal that could be replayed: P0 is told what `journal/replayed.json` says."""
     if "real_replay" not in request.fixturenames:
-        monkeypatch.setattr(modules["parity.rungs.p0_replay_identity"], "_replay", _answer)
+        monkeypatch.setattr(modules["parity.replayed"], "_replay", _answer)
 
 
 @pytest.fixture
@@ -28,10 +28,13 @@ def real_replay() -> None:
     """Asked for by tests whose runs have a journal."""
 
 
+_IDENTICAL = {"node": "aggregator", "steps": 100, "difference": None, "skipped": None, "step": None, "now": None}
+
+
 def _answer(path: Path) -> list[SimpleNamespace]:
     file = path / "journal" / "replayed.json"
     said: dict[str, Any] = orjson.loads(file.read_bytes()) if file.is_file() else {}
-    return [SimpleNamespace(**({"node": "aggregator", "steps": 100, "difference": None, "skipped": None} | said))]
+    return [SimpleNamespace(**(_IDENTICAL | said))]
 
 
 def say_replayed(run: RunDir, **said: Any) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -71,6 +72,31 @@ class Edit:
             return renumber([*lines[: place + 1], fresh, *lines[place + 1 :]])
 
         self.lines(apply)
+
+    def swap(self, kind: str, one: int, two: int) -> None:
+        """Exchange the places of two records of `kind`, by their ids."""
+
+        def apply(lines: list[Line]) -> list[Line]:
+            found = {line["record"]["id"]: place for place, line in enumerate(lines) if line["record"]["kind"] == kind}
+            if one in found and two in found:
+                first, second = found[one], found[two]
+                lines[first], lines[second] = lines[second], lines[first]
+            return renumber(lines)
+
+        self.lines(apply)
+
+    def steps(self, change: Callable[[list[Line]], Any]) -> None:
+        """Change the steps of the first journal, and chain them anew: what a machine that isn't a function would write."""
+        file = sorted((self.path / "journal").glob("*.jsonl"))[0]
+        header, *lines = file.read_bytes().splitlines()
+        steps = [orjson.loads(line)["step"] for line in lines]
+        change(steps)
+        chain, out = b"", [header]
+        for step in steps:
+            line = orjson.dumps(step)
+            chain = blake2b(chain + line, digest_size=8).digest()
+            out.append(b'{"step":' + line + b',"chain":"' + chain.hex().encode() + b'"}')
+        file.write_bytes(b"\n".join(out) + b"\n")
 
     def verdict(self, **values: Any) -> None:
         """Change verdict.json."""
