@@ -84,6 +84,8 @@ def run(
     workers: Annotated[int, _how(metavar="W", help="Real: processes that host the trainers.")] = 2,
     pool: Annotated[int, _how(metavar="P", help="Sim: compute processes, 0 for inline.")] = 0,
     wire: Annotated[Literal["reference", "roundtrip"], _how(help="Sim: whether messages are encoded and decoded.")] = "reference",
+    latency: Annotated[str | None, _how(metavar="FILE", help="Sim: latencies that `flame calibrate` measured, drawn.")] = None,
+    draw: Annotated[int, _how(metavar="D", help="Sim: which draws of them.")] = 0,
     device: Annotated[str, _how(metavar="NAME", help="Where torch computes: cpu, cuda:N (fidelity tier), auto.")] = "cpu",
     prefix_cache: Annotated[bool, _how(help="Keep activations below the first trainable parameter.", show_default=False)] = True,
     level: Annotated[Literal["full", "commits", "summary"], _how(help="How much telemetry.")] = "full",
@@ -103,7 +105,7 @@ def run(
         "max_runtime": max_runtime, "var_threshold": var_threshold, "max_iter_per_data_id": max_iter_per_data_id,
     }  # fmt: skip
     carrying = {
-        "broker": broker, "workers": workers, "pool": pool, "wire": wire, "device": device,
+        "broker": broker, "workers": workers, "pool": pool, "wire": wire, "latency": latency, "draw": draw, "device": device,
         "prefix_cache": prefix_cache, "level": level, "blobs": blobs,
     }  # fmt: skip
     with refusals():

@@ -15,7 +15,7 @@ FIELDS = {
     "max_runtime": "stop.runtime_s", "var_threshold": "commit.variance.threshold", "max_iter_per_data_id": "commit.cap.max",
 }  # fmt: skip
 """Flags that patch one field, and which."""
-ONLY_SIM, ONLY_REAL = ("pool", "wire"), ("broker", "workers")
+ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "workers")
 
 
 def patches(fields: Mapping[str, Any], sets: Sequence[str]) -> list[Patch]:

@@ -32,6 +32,7 @@ from flame.roles.trainer import Trainer
 from flame.runtime.books import Books, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
 from flame.runtime.broker import BrokerError, open_broker
 from flame.runtime.compute import Executor, Inline, Pool
+from flame.runtime.latency import latency_of
 from flame.runtime.meter import Meter
 from flame.runtime.sim import Simulation
 from flame.telemetry.reader import Telemetry, compact
@@ -70,11 +71,12 @@ def run(
 ) -> Run:
     """Run `condition` in one world, and return when it has ended.
 
-    Raises ConfigError when data or model is missing, before a directory is made. A run that ends badly
+    Raises ConfigError when data, model or a latency law is missing, before a directory is made. A run that ends badly
     doesn't raise: its verdict says so.
     """
     world = World.model_validate({"kind": world}) if isinstance(world, str) else world
     ui = ui or Quiet()
+    latency_of(world)
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
     path = make_directory(Path(runs), run_set, condition, world)
@@ -123,8 +125,10 @@ def _simulated(books: Books, condition: Condition, world: World, learner: Learne
     aggregator = Aggregator(condition, facts.init, facts.bins, level, facts.layout)
     trainers = {node: Trainer(condition, profile, level, facts.layout) for node, profile in profiles(condition).items()}
     with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
-        roundtrip = world.wire == "roundtrip"
-        simulation = Simulation(aggregator, trainers, executor, books.journal, books.sink, watcher=watcher, wire_roundtrip=roundtrip)
+        simulation = Simulation(
+            aggregator, trainers, executor, books.journal, books.sink,
+            watcher=watcher, latency=latency_of(world), wire_roundtrip=world.wire == "roundtrip",
+        )  # fmt: skip
         outcome = simulation.run()
         counts = executor.counts()
     records: list[Record | None] = [

@@ -28,6 +28,7 @@ from flame.roles.trainer import Trainer
 from flame.runtime import codec
 from flame.runtime.compute import Executor, Ticket
 from flame.runtime.journal import Blank, Journal
+from flame.runtime.latency import Latency, Prompt
 from flame.runtime.observe import comm_record, located
 from flame.telemetry.records import AggEval, AggRound, TrainerRound
 from flame.telemetry.writer import Sink
@@ -61,7 +62,7 @@ class Watcher(Protocol):
 
 
 class Simulation:
-    """One run. wire_roundtrip: encode and decode every message. ties: shuffles entries of one instant."""
+    """One run. latency: how late things are. wire_roundtrip: encode and decode every message. ties: shuffles entries of one instant."""
 
     def __init__(
         self,
@@ -72,12 +73,13 @@ class Simulation:
         sink: Sink,
         *,
         watcher: Watcher | None = None,
+        latency: Latency | None = None,
         wire_roundtrip: bool = False,
         ties: Random | None = None,
     ) -> None:
         self._aggregator, self._trainers = aggregator, trainers
         self._executor, self._journal, self._sink, self._watcher = executor, journal, sink, watcher
-        self._wire_roundtrip, self._ties = wire_roundtrip, ties
+        self._wire_roundtrip, self._ties, self._latency = wire_roundtrip, ties, latency or Prompt()
         self._heap: list[tuple[int, float, int, str, Event | None, Any]] = []
         self._soon: deque[tuple[str, Event | None, Any]] = deque()
         self._cancelled: set[TimerKey] = set()
@@ -116,6 +118,9 @@ class Simulation:
         elif self._cancelled and isinstance(event, TimerFired) and event.key in self._cancelled:
             self._cancelled.discard(event.key)
             return
+        late = self._latency.late(self._now, event) if node == AGGREGATOR else None
+        if late is not None:
+            self._write(AGGREGATOR, late)
         self._step(node, event)
         asked = self._watcher.stop_asked() if self._watcher is not None else None
         if asked is not None and self._ended is None:
@@ -144,10 +149,11 @@ class Simulation:
             record = comm_record(node, effect.to, msg)
             if record is not None:
                 self._write(node, record)
-        self._push(self._now, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
+        at = self._now + self._latency.leg(node, effect.to, msg)
+        self._push(at, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
 
     def _compute(self, node: str, effect: Compute) -> None:
-        self._push(effect.not_before, node, None, (effect.job, self._executor.submit(effect.task)))
+        self._push(effect.not_before + self._latency.beyond(node, effect.job), node, None, (effect.job, self._executor.submit(effect.task)))
 
     def _set_timer(self, node: str, effect: SetTimer) -> None:
         self._push(effect.at, node, TimerFired(effect.key))
