@@ -1,4 +1,4 @@
-"""The command line: `flame run`, `flame parity`, `flame replay`, `flame data`, `flame runs`, `flame status`.
+"""The command line: `flame run`, `parity`, `replicate`, `calibrate`, `replay`, `data`, `runs`, `status`.
 
 Exit codes: 0 all ended well, 1 a run ended badly or parity failed, 2 refused (nothing was started).
 Whatever is heavy is imported by the command that needs it, so that `flame --help` answers at once.
@@ -138,6 +138,33 @@ def replay(
 
     with refusals():
         raise typer.Exit(replay_run(run, node, until, show))
+
+
+@app.command()
+def replicate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1, help="How many more.")] = 3,
+    runs: Annotated[Path | None, typer.Option(metavar="DIR", help="Where they are made (replicates, beside RUN).")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run what is only unwise.")] = False,
+) -> None:
+    """Run the condition of RUN again, in its world: what `flame parity --floor` takes."""
+    from flame.launch.replicate import replicate as again
+
+    with refusals():
+        raise typer.Exit(again(run, count, runs, yes=yes, force=force))
+
+
+@app.command()
+def calibrate(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="A real run, and replicates of it.")],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of calibrated.json in the first RUN.")] = None,
+) -> None:
+    """Measure what real runs took beyond their model, and what a simulation that draws it gains."""
+    from flame.launch.residuals import calibrate as measure
+
+    with refusals():
+        raise typer.Exit(measure(runs, out, screen.out()))
 
 
 @data_app.command("prepare")
