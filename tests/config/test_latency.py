@@ -25,7 +25,7 @@ def test_a_draw_lies_within_its_law_and_is_a_function_of_its_path(law: tuple[flo
 def test_draws_have_the_quantiles_of_the_law() -> None:
     law = (0.0, 0.001, 0.002, 0.01, 0.5)
     values = np.array([drawn(law, 7, "hold", place) for place in range(8_000)]) / 1e9
-    assert np.quantile(values, [0.25, 0.5, 0.75]) == pytest.approx([0.001, 0.002, 0.01], rel=0.1)
+    assert [(values <= knot).mean() for knot in law[1:4]] == pytest.approx([0.25, 0.5, 0.75], abs=0.02)
     assert values.mean() == pytest.approx(np.mean([(one + two) / 2 for one, two in pairwise(law)]), rel=0.1)
 
 

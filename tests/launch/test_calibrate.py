@@ -1,5 +1,6 @@
 """Calibration and replicates on small input: what goes in comes out, and what can't be measured is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ from flame.config.latency import Law
 from flame.config.registry import delays
 from flame.launch.calibrate import calibrated
 from flame.launch.replicate import plan_of
-from flame.telemetry.rundir import RunDir
+from flame.launch.residuals import residuals
+from flame.telemetry.rundir import RunDir, RunPair
+from parity.engine import check
+from parity.ladder import Ladder
+from parity.rungs import LADDER
 from tests.parity.edits import Edit
 from tests.parity.fixtures import DELAYS, condition, fidelity, write_run
 
@@ -83,3 +88,13 @@ def test_a_run_whose_files_have_changed_cant_be_replicated(real: RunDir, tmp_pat
     Edit(real).stored(lambda stored: stored.update(run_fp="0" * 12))
     with pytest.raises(ConfigError, match="can't be made again"):
         plan_of(RunDir(real.path), 2, tmp_path)
+
+
+def test_residuals_are_told_of_each_statistical_rung(real: RunDir, tmp_path: Path) -> None:
+    sims = [write_run(tmp_path / str(noise), real.condition, "sim", noise=noise) for noise in (4, 3)]
+    few = Ladder([replace(rung, upstream=()) for rung in LADDER.rungs if rung.id in ("K3b", "U3", "W1", "P3")])
+    before, after = (check(RunPair(RunDir(real.path), sim), few) for sim in sims)
+    rows = {row["id"]: row for row in residuals(before, after)}
+    assert rows.keys() == {"K3b", "U3", "W1"}
+    assert rows["K3b"]["before"] == before.of("K3b").finding.effect > rows["K3b"]["after"]
+    assert rows["K3b"]["verdicts"] == (before.of("K3b").verdict, after.of("K3b").verdict)
