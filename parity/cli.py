@@ -6,7 +6,7 @@ Reports go to stdout, everything else to stderr.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -15,7 +15,9 @@ from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
 from parity.document import document
 from parity.engine import Options, RefusedError, Report, check, pair_of
+from parity.floor import NONE, Floor
 from parity.invariants import check_run, used
+from parity.replicates import FloorError, floors
 from parity.report import console, show, show_invariants
 from parity.rungs import LADDER
 
@@ -34,8 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         runs, pairs = _found(options)
         if options.validate:
             return _validate(runs or [run for pair in pairs for run in (pair.real, pair.sim)])
-        return _compare(pairs, options)
-    except (UsageError, TelemetryError) as error:
+        return _compare(pairs, options, floors(_replicates(options), LADDER, options.max_bin))
+    except (UsageError, TelemetryError, FloorError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -46,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
         "paths", nargs="*", type=Path, metavar="PATH", help="runs, or folders of runs (default: the newest pairs under runs/)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of the report")
+    parser.add_argument(
+        "--floor", nargs="+", type=Path, default=[], metavar="RUN", help="replicates, or folders of them: what real runs differ by"
+    )
     parser.add_argument("--max-bin", type=int, metavar="N", help="compare up to and including bin N, counted from 0")
     parser.add_argument("--strict", action="store_true", help="enforce DIAG rungs that have an opinion, too")
     parser.add_argument("--lenient", action="store_true", help="rungs that are judged by a statistic only warn")
@@ -53,6 +58,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--validate", action="store_true", help="check each run by itself, and show what it really used")
     parser.add_argument("--yes", action="store_true", help="don't ask whether the pairs that were found are the right ones")
     return parser
+
+
+def _replicates(options: argparse.Namespace) -> list[RunDir]:
+    """The real runs that were given as replicates. Raises UsageError for a path without any."""
+    found: list[RunDir] = []
+    for path in options.floor:
+        named = (path / "condition.json").is_file()
+        runs = [RunDir(path)] if named else [run for run in survey(path)[0] if run.world.kind == "real"]
+        if not runs:
+            raise UsageError(f"--floor: there is no real run in `{path}`\nhint: `flame replicate RUN -n 3` makes some")
+        found += runs
+    return found
 
 
 def _found(options: argparse.Namespace) -> tuple[list[RunDir], list[RunPair]]:
@@ -100,12 +117,12 @@ def _confirm(pairs: Sequence[RunPair], left_out: Sequence[str], options: argpars
         raise UsageError("not compared\nhint: name the two runs")
 
 
-def _compare(pairs: Sequence[RunPair], options: argparse.Namespace) -> int:
+def _compare(pairs: Sequence[RunPair], options: argparse.Namespace, known: Mapping[str, Floor]) -> int:
     chosen = Options(options.max_bin, options.strict, options.lenient, options.force)
     reports, refused = list[Report](), list[str]()
     for pair in pairs:
         try:
-            reports.append(check(pair, LADDER, chosen))
+            reports.append(check(pair, LADDER, chosen, known.get(pair.real.run_fp, NONE)))
         except (RefusedError, TelemetryError) as error:
             refused.append(str(error))
     if options.json:

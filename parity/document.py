@@ -1,6 +1,6 @@
 """The report for machines: the JSON of `flame parity --json`, one entry a pair.
 
-{"pairs": [{"baseline", "seed", "tier", "window", "real", "sim", "summary", "notes", "rungs": [...], "story"}]}
+{"pairs": [{"baseline", "seed", "tier", "window", "real", "sim", "summary", "notes", "floor", "rungs": [...], "story"}]}
 
 `story` is null unless the released sequences part; its fields are those of `parity.story.Story`.
 """
@@ -31,6 +31,7 @@ def _pair(report: Report) -> dict[str, Any]:
         "sim": _run(report.pair.sim),
         "summary": {verdict.lower(): report.count(verdict) for verdict in SUMMARY},
         "notes": report.notes,
+        "floor": {"runs": list(report.floor.runs), "pairs": report.floor.pairs} if report.floor.runs else None,
         "exit": report.exit_code,
         "rungs": [_rung(result) for result in report.results],
         "story": report.story.plain() if report.story else None,
@@ -56,5 +57,5 @@ def _rung(result: Result) -> dict[str, Any]:
     return {
         "id": rung.id, "name": rung.name, "stage": rung.stage, "tier": result.tier, "domain": rung.domain,
         "verdict": result.verdict, "role": result.role, "by": list(result.by), "effect": finding.effect, "tol": finding.tol,
-        "n": finding.n, "reason": result.reason, "detail": list(finding.detail), "warn": result.warn,
+        "n": finding.n, "reason": result.reason, "detail": list(finding.detail), "warn": result.warn, "floor": result.floor,
     }  # fmt: skip

@@ -5,7 +5,7 @@
 3. Each rung is tried in causal order. A need that is absent is SKIP and named. An empty window or an
    upstream that broke is BLOCKED. A rung that raises is ERROR: the checker broke, not the run.
 4. Measures of the fidelity tier are judged together (Holm), because twenty tests at one level find
-   something in equal runs.
+   something in equal runs. What replicates show among themselves (`parity.floor`) is no failure.
 5. Blame: a FAIL with a failed transitive upstream is DOWNSTREAM, any other ROOT-CAUSE.
 6. Where a sequence differs, or an intrusion cut the window, the explainer says where the runs part, and why.
 """
@@ -20,8 +20,9 @@ from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.evidence import Pair, Run, Window, kinds_of, window_of
 from parity.explain import SEQUENCES, explain
+from parity.floor import NONE, Floor
 from parity.ladder import Ladder
-from parity.rung import DIAG, Finding, Measure, Role, Rung, Tier, VerdictName, skipped
+from parity.rung import DIAG, DIST, LOGICAL, Finding, Measure, Role, Rung, Tier, VerdictName, headline, skipped
 from parity.statistics import ALPHA, holm, outcome
 from parity.story import Story
 
@@ -44,7 +45,10 @@ class Options:
 
 @dataclass(slots=True)
 class Result:
-    """One rung's verdict. by: the failed or broken upstreams, nearest the ground first. warn: a failure that isn't enforced."""
+    """One rung's verdict. by: the failed or broken upstreams, nearest the ground first. warn: a failure that isn't enforced.
+
+    floor: the headline number's worst among replicates, where there are some.
+    """
 
     rung: Rung
     tier: Tier
@@ -54,6 +58,7 @@ class Result:
     role: Role | None = None
     by: tuple[str, ...] = ()
     warn: bool = False
+    floor: float | None = None
 
 
 @dataclass(slots=True)
@@ -64,6 +69,7 @@ class Report:
     window: Window
     results: list[Result]
     notes: list[str]
+    floor: Floor = NONE
     seconds: float = 0.0
     story: Story | None = None
 
@@ -84,26 +90,37 @@ class Report:
         return 1 if any(result.verdict == "FAIL" and not result.warn for result in self.results) else 0
 
 
-def check(pair: RunPair, ladder: Ladder, options: Options | None = None) -> Report:
-    """The report of one pair. Raises RefusedError, or TelemetryError when its telemetry can't be read."""
+def check(pair: RunPair, ladder: Ladder, options: Options | None = None, floor: Floor = NONE) -> Report:
+    """The report of one pair, held against a floor. Raises RefusedError, or TelemetryError when its telemetry can't be read."""
     start, options = perf_counter(), options or Options()
     evidence = Pair(Run("real", pair.real), Run("sim", pair.sim))
     notes = _admit(evidence, options)
-    kinds = set(READ_ALWAYS).union(*(kinds_of(rung.needs) | set(rung.reads) for rung in ladder.rungs))
-    for run in evidence.runs:
-        run.dir.telemetry.load(*sorted(kinds))
-        notes += [f"{run.side}: torn last line dropped in {name}" for name in sorted(run.dir.telemetry.torn)]
+    gather(evidence, ladder)
+    notes += [f"{run.side}: torn last line dropped in {name}" for run in evidence.runs for name in sorted(run.dir.telemetry.torn)]
     window = window_of(evidence, options.max_bin)
     results: dict[str, Result] = {}
     for rung in ladder.rungs:
         results[rung.id] = _try(rung, evidence, window, [results[above] for above in ladder.upstream(rung.id)])
-    report = Report(evidence, window, list(results.values()), notes)
+    report = Report(evidence, window, list(results.values()), notes, floor)
     _judge_measures(report)
+    _judge_numbers(report)
     _enforce(report, options)
     _blame(report, ladder)
     _explain(report)
     report.seconds = perf_counter() - start
     return report
+
+
+def gather(pair: Pair, ladder: Ladder) -> None:
+    """Read what the rungs look at, in one pass a side."""
+    kinds = set(READ_ALWAYS).union(*(kinds_of(rung.needs) | set(rung.reads) for rung in ladder.rungs))
+    for run in pair.runs:
+        run.dir.telemetry.load(*sorted(kinds))
+
+
+def statistical(rung: Rung, pair: Pair) -> bool:
+    """Whether a statistic with a tolerance judges the rung in this pair, rather than equality or a law."""
+    return rung.tier_in(pair.tier) == DIST and not (pair.exact and rung.domain == LOGICAL)
 
 
 def _admit(pair: Pair, options: Options) -> list[str]:
@@ -136,10 +153,15 @@ def _refuse_or_note(what: str, options: Options, notes: list[str]) -> None:
 
 def _try(rung: Rung, pair: Pair, window: Window, upstream: Sequence[Result]) -> Result:
     """One rung's finding, before measures are judged together."""
-    tier = rung.tier_in(pair.tier)
     broken = tuple(result.rung.id for result in upstream if result.verdict == "ERROR")
     if broken:
-        return Result(rung, tier, "BLOCKED", Finding(None), f"by {', '.join(broken)}", by=broken)
+        return Result(rung, rung.tier_in(pair.tier), "BLOCKED", Finding(None), f"by {', '.join(broken)}", by=broken)
+    return attempt(rung, pair, window)
+
+
+def attempt(rung: Rung, pair: Pair, window: Window) -> Result:
+    """What the rung by itself says of a pair; its measures are not judged yet."""
+    tier = rung.tier_in(pair.tier)
     if window.is_empty(rung.over):
         what = "no cycle was closed in both runs" if rung.over == "cycles" else "no bin was completed in both runs"
         return Result(rung, tier, "BLOCKED", Finding(None), f"empty window: {what}")
@@ -170,20 +192,41 @@ def _judge_measures(report: Report) -> None:
     judged = [result for result in report.results if result.finding.measures and result.tier != DIAG]
     rejected = iter(holm([measure.p for result in judged for measure in result.finding.measures]))
     for result in judged:
-        outcomes = [outcome(measure, next(rejected)) for measure in result.finding.measures]
+        measures = result.finding.measures
+        noise = [report.floor.of(result.rung, measure) for measure in measures]
+        outcomes = [outcome(measure, next(rejected), floor or 0.0) for measure, floor in zip(measures, noise, strict=True)]
         ok = False if False in outcomes else None if None in outcomes else True
-        worst = result.finding.measures[outcomes.index(ok)]
+        place = measures.index(headline(measures)) if ok else outcomes.index(ok)
+        worst, result.floor = measures[place], noise[place]
         result.verdict = "SKIP" if ok is None else "PASS" if ok else "FAIL"
-        result.reason = _told(worst, ok)
-        if ok is not True:
-            result.finding = replace(result.finding, effect=worst.effect, tol=worst.tol, n=worst.n)
+        result.reason = "; ".join(filter(None, (_told(worst, ok, result.floor), result.finding.reason)))
+        result.finding = replace(result.finding, effect=worst.effect, tol=worst.tol, n=worst.n)
 
 
-def _told(measure: Measure, ok: bool | None) -> str:
+def _told(measure: Measure, ok: bool | None, floor: float | None) -> str:
+    beside = "" if floor is None else f", floor {floor:.3f}"
+    if ok is None and floor is not None and floor >= max(measure.tol, measure.effect):
+        return f"replicates are {floor:.3f} apart: no shift of {measure.tol:.2f} can be told ({measure.name} {measure.effect:.3f})"
     if ok is None:
-        return f"n={measure.n}, needs {measure.needs} to see {measure.tol:.2f} ({measure.name} {measure.effect:.3f})"
+        return f"n={measure.n}, needs {measure.needs} to see {measure.tol:.2f} ({measure.name} {measure.effect:.3f}{beside})"
     sign = "<=" if ok else ">"
-    return f"{measure.name} {measure.effect:.3f} {sign} {measure.tol:.2f} (n={measure.n}, critical {measure.critical:.3f} at {ALPHA})"
+    known = f"n={measure.n}, critical {measure.critical:.3f} at {ALPHA}{beside}"
+    return f"{measure.name} {measure.effect:.3f} {sign} {measure.tol:.2f} ({known})"
+
+
+def _judge_numbers(report: Report) -> None:
+    """Hold statistics that are a single number against the floor. A tolerance of 0 is a law, and stays one."""
+    for result in report.results:
+        effect, tol, ok = result.finding.effect, result.finding.tol, result.finding.ok
+        if result.finding.measures or ok is None or effect is None or not tol or not statistical(result.rung, report.pair):
+            continue
+        floor = result.floor = report.floor.of_number(result.rung, effect, tol, ok)
+        if floor is None:
+            continue
+        if not ok and (floor - effect) * (effect - tol) >= 0:
+            result.verdict, result.reason = "SKIP", f"replicates are as far apart, {floor:.3f}: {result.reason}"
+        elif ok and (floor - tol) * (tol - effect) > 0:
+            result.verdict, result.reason = "SKIP", f"replicates are {floor:.3f} apart, beyond {tol:.2f}: {result.reason}"
 
 
 def _enforce(report: Report, options: Options) -> None:
@@ -192,8 +235,7 @@ def _enforce(report: Report, options: Options) -> None:
         opinion = result.finding.ok
         if options.strict and result.verdict == "DIAG" and opinion is not None:
             result.verdict = "PASS" if opinion else "FAIL"
-        statistical = result.tier == "DIST" and not (report.pair.exact and result.rung.domain == "LOGICAL")
-        result.warn = options.lenient and result.verdict == "FAIL" and statistical
+        result.warn = options.lenient and result.verdict == "FAIL" and statistical(result.rung, report.pair)
 
 
 def _blame(report: Report, ladder: Ladder) -> None:

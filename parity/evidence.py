@@ -22,6 +22,8 @@ from flame.telemetry.rundir import RunDir, Verdict
 Made = TypeVar("Made")
 Side = Literal["real", "sim"]
 SIDES: tuple[Side, Side] = ("real", "sim")
+CLOCK = "agg_round.clock"
+"""A need: the run's own clock at each close."""
 
 AT_A_BOUND = ("COMPLETED", "DID_NOT_CONVERGE")
 """Verdicts of a run that ended because one of its bounds was reached."""
@@ -72,8 +74,15 @@ class Run:
         """The updates that were taken, in the order of their release."""
         return self.frame("accepted").filter(pl.col("accepted")).sort("_seq")
 
+    @property
+    def clock(self) -> Literal["wall_s", "vclock_ns"]:
+        """The column of agg_round that is its own clock: wall for real, virtual for a sim."""
+        return "wall_s" if self.dir.world.kind == "real" else "vclock_ns"
+
     def lacks(self, need: str) -> str | None:
         """Why `need` (kind.column) isn't there; None when it is."""
+        if need == CLOCK:
+            need = f"agg_round.{self.clock}"
         kind, _, name = need.partition(".")
         if kind == "verdict":
             verdict = self.verdict

@@ -16,6 +16,7 @@ from flame.config import Condition
 from flame.telemetry.rundir import RunDir
 from parity.engine import Report, Result
 from parity.evidence import Run
+from parity.floor import Floor
 from parity.invariants import Ruling
 from parity.rung import DIST, STAGES, VerdictName
 from parity.story import Story
@@ -99,6 +100,14 @@ def _head(report: Report) -> Iterator[RenderableType]:
     yield Padding(table, (0, 0, 0, 2), expand=False)
     same = ", ".join(f"{name} {real[name]}" for name in SHARED if real[name] == sim[name])
     yield Padding(_hanging(Text("same in both:", style="dim"), same or "nothing"), (0, 0, 0, 2), expand=False)
+    if report.floor.runs or not report.pair.exact:
+        yield Padding(_hanging(Text("floor:", style="dim"), _floor(report.floor)), (0, 0, 0, 2), expand=False)
+
+
+def _floor(floor: Floor) -> str:
+    if not floor.runs:
+        return "none, so noise is known by chance alone (--floor RUN RUN ..., of flame replicate)"
+    return f"{len(floor.runs)} replicates, {floor.pairs} ordered pairs: {', '.join(floor.runs)}"
 
 
 SHARED = ("fingerprint", "condition", "device", "code", "libraries")

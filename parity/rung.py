@@ -14,6 +14,8 @@ is PASS, FAIL or too little to tell, and who is to blame, is the engine's to say
 - over: which part of the runs the rung looks at; the engine doesn't call it when that part is empty.
 - shown: its reason is printed even when it passes.
 - fidelity: the tier in the fidelity tier, where it is another one (L1 and Cm are DIAG there).
+- alone: it judges each run by itself, so that no replicate floor excuses it.
+- `agg_round.clock` among the needs is each run's own clock: wall for a real run, virtual for a sim.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,9 +100,14 @@ def skipped(reason: str, *, n: int | None = None) -> Finding:
 
 
 def measured(*measures: Measure, reason: str = "") -> Finding:
-    """Statistics for the engine to judge. The headline is the measure that is nearest to its tolerance, or farthest over it."""
-    worst = max(measures, key=lambda measure: measure.effect / measure.tol)
+    """Statistics for the engine to judge. Its numbers are those of the `headline`."""
+    worst = headline(measures)
     return Finding(None, reason, worst.effect, worst.tol, worst.n, measures=measures)
+
+
+def headline(measures: Sequence[Measure]) -> Measure:
+    """The measure that is nearest to its tolerance, or farthest over it."""
+    return max(measures, key=lambda measure: measure.effect / measure.tol)
 
 
 Check = Callable[["Pair", "Window"], Finding]
@@ -121,6 +128,7 @@ class Rung:
     over: Span
     fidelity: Tier
     shown: bool
+    alone: bool
     check: Check = field(repr=False)
     doc: str = field(repr=False, default="")
 
@@ -142,6 +150,7 @@ def rung(
     over: Span = "run",
     fidelity: Tier | None = None,
     shown: bool = False,
+    alone: bool = False,
 ) -> Callable[[Check], Rung]:
     """Declare the decorated check as a rung."""
 
@@ -158,6 +167,7 @@ def rung(
             over,
             fidelity or tier,
             shown,
+            alone,
             check,
             check.__doc__ or "",
         )

@@ -15,8 +15,8 @@ give a small p, whatever the effect, so a short or strongly dependent series end
 in a verdict. Draws come from a fixed generator: a report is a function of the telemetry.
 
 **Judging** (`outcome`): FAIL when the effect is over its tolerance and chance doesn't explain it (Holm
-over all enforced measures); PASS when it is within and a shift of that size would have been seen;
-otherwise neither.
+over all enforced measures) nor the replicate floor; PASS when it is within and a shift of that size would
+have been seen; otherwise neither.
 """
 
 from collections.abc import Callable, Sequence
@@ -106,11 +106,14 @@ def holm(chances: Sequence[float], alpha: float = ALPHA) -> list[bool]:
     return rejected
 
 
-def outcome(measure: Measure, rejected: bool) -> bool | None:
-    """True: within tolerance, and a shift would have been seen. False: over it, and not by chance. None: n is too small to tell."""
+def outcome(measure: Measure, rejected: bool, floor: float = 0.0) -> bool | None:
+    """True: within tolerance, and a shift would have been seen. False: over it, and neither chance nor the floor explains it.
+
+    None: it can't be told. floor: the largest effect among replicates, 0 where there are none.
+    """
     if measure.effect > measure.tol:
-        return False if rejected else None
-    seen = measure.attainable <= ALPHA and measure.critical <= measure.tol
+        return False if rejected and measure.effect > floor else None
+    seen = measure.attainable <= ALPHA and max(measure.critical, floor) <= measure.tol
     return True if seen else None
 
 

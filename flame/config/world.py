@@ -27,6 +27,7 @@ class World(Frozen):
     device: where torch computes, `cpu`, `cuda:N`, or `auto`; a GPU is for the fidelity tier alone (`flame.learn.device`).
     broker: `embedded` (in the launcher's process tree), `mosquitto` (a private one), or HOST:PORT of a running one.
     workers: processes that host the trainers (real). pool: compute processes (sim), 0 computes inline.
+    latency: a file of `flame calibrate`, whose measured latencies a sim draws (None: nothing is ever late); draw: which draws.
     wire: `roundtrip` encodes and decodes every message in sim too. level: how much telemetry.
     blobs: whether journals keep the tensors, without which a replay can't be made.
     checkpoint: commits between two checkpoints of a simulation (`flame resume`), 0 for none.
@@ -38,6 +39,8 @@ class World(Frozen):
     workers: PositiveInt = 2
     pool: NonNegativeInt = 0
     prefix_cache: bool = True
+    latency: str | None = None
+    draw: NonNegativeInt = 0
     wire: Literal["reference", "roundtrip"] = "reference"
     level: Literal["full", "commits", "summary"] = "full"
     journal: bool = True

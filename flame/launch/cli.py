@@ -94,6 +94,8 @@ def run(
     workers: Annotated[int, _how(metavar="W", help="Real: processes that host the trainers.")] = 2,
     pool: Annotated[int, _how(metavar="P", help="Sim: compute processes, 0 for inline.")] = 0,
     wire: Annotated[Literal["reference", "roundtrip"], _how(help="Sim: whether messages are encoded and decoded.")] = "reference",
+    latency: Annotated[str | None, _how(metavar="FILE", help="Sim: latencies that `flame calibrate` measured, drawn.")] = None,
+    draw: Annotated[int, _how(metavar="D", help="Sim: which draws of them.")] = 0,
     device: Annotated[str, _how(metavar="NAME", help="Where torch computes: cpu, cuda:N (fidelity tier), auto.")] = "cpu",
     prefix_cache: Annotated[bool, _how(help="Keep activations below the first trainable parameter.", show_default=False)] = True,
     level: Annotated[Literal["full", "commits", "summary"], _how(help="How much telemetry.")] = "full",
@@ -190,6 +192,33 @@ def resume(run: Annotated[Path, typer.Argument(metavar="RUN", help="The director
 
     with refusals():
         raise typer.Exit(resume_run(run, screen.err()))
+
+
+@app.command()
+def replicate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1, help="How many more.")] = 3,
+    runs: Annotated[Path | None, typer.Option(metavar="DIR", help="Where they are made (replicates, beside RUN).")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run what is only unwise.")] = False,
+) -> None:
+    """Run the condition of RUN again, in its world: what `flame parity --floor` takes."""
+    from flame.launch.replicate import replicate as again
+
+    with refusals():
+        raise typer.Exit(again(run, count, runs, yes=yes, force=force))
+
+
+@app.command()
+def calibrate(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="A real run, and replicates of it.")],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of calibrated.json in the first RUN.")] = None,
+) -> None:
+    """Measure what real runs took beyond their model, and what a simulation that draws it gains."""
+    from flame.launch.residuals import calibrate as measure
+
+    with refusals():
+        raise typer.Exit(measure(runs, out, screen.out()))
 
 
 @data_app.command("prepare")

@@ -247,6 +247,7 @@ def machine_rows(plan: Plan, found: Findings) -> list[tuple[str, str]]:
 def _world(world: World) -> str:
     how = f"broker {world.broker}, {world.workers} workers" if world.kind == "real" else f"pool {world.pool or 'none, inline'}"
     wire = ", wire roundtrip" if world.kind == "sim" and world.wire == "roundtrip" else ""
+    wire += f", latency {world.latency} (draw {world.draw})" if world.kind == "sim" and world.latency else ""
     cache = "" if world.prefix_cache else ", no prefix cache"
     return f"{world.kind}, {how}, telemetry {world.level}, blobs {world.blobs}{wire}{cache}"
 

@@ -33,6 +33,7 @@ from flame.runtime.books import Books, code_digest, open_books, verdict_of, writ
 from flame.runtime.broker import BrokerError, open_broker
 from flame.runtime.checkpoint import Checkpoint, Checkpoints
 from flame.runtime.compute import Executor, Inline, Pool
+from flame.runtime.latency import latency_of
 from flame.runtime.meter import Meter
 from flame.runtime.sim import Simulation, State
 from flame.telemetry.reader import Telemetry, compact
@@ -71,11 +72,12 @@ def run(
 ) -> Run:
     """Run `condition` in one world, and return when it has ended.
 
-    Raises ConfigError when data or model is missing, before a directory is made. A run that ends badly
+    Raises ConfigError when data, model or a latency law is missing, before a directory is made. A run that ends badly
     doesn't raise: its verdict says so.
     """
     world = World.model_validate({"kind": world}) if isinstance(world, str) else world
     ui = ui or Quiet()
+    latency_of(world)
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
     path = make_directory(Path(runs), run_set, condition, world)
@@ -147,7 +149,7 @@ def _simulated(
     with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
         simulation = Simulation(
             aggregator, trainers, executor, books.journal, books.sink,
-            watcher=watcher, keeper=keeper, wire_roundtrip=world.wire == "roundtrip",
+            watcher=watcher, keeper=keeper, latency=latency_of(world), wire_roundtrip=world.wire == "roundtrip",
         )  # fmt: skip
         outcome = simulation.resume(kept) if kept else simulation.run()
         counts = executor.counts()

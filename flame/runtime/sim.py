@@ -29,6 +29,7 @@ from flame.roles.trainer import Trainer
 from flame.runtime import codec
 from flame.runtime.compute import Executor, Ticket
 from flame.runtime.journal import Blank, Journal
+from flame.runtime.latency import Latency, Prompt
 from flame.runtime.observe import comm_record, located
 from flame.telemetry.records import AggEval, AggRound, TrainerRound
 from flame.telemetry.writer import Sink
@@ -98,7 +99,7 @@ class State:
 
 
 class Simulation:
-    """One run. wire_roundtrip: encode and decode every message. ties: shuffles entries of one instant."""
+    """One run. latency: how late things are. wire_roundtrip: encode and decode every message. ties: shuffles entries of one instant."""
 
     def __init__(
         self,
@@ -110,12 +111,13 @@ class Simulation:
         *,
         watcher: Watcher | None = None,
         keeper: Keeper | None = None,
+        latency: Latency | None = None,
         wire_roundtrip: bool = False,
         ties: Random | None = None,
     ) -> None:
         self._aggregator, self._trainers = aggregator, trainers
         self._executor, self._journal, self._sink, self._watcher, self._keeper = executor, journal, sink, watcher, keeper
-        self._wire_roundtrip, self._ties = wire_roundtrip, ties
+        self._wire_roundtrip, self._ties, self._latency = wire_roundtrip, ties, latency or Prompt()
         self._heap: list[tuple[int, float, int, str, Event | Job]] = []
         self._soon: deque[tuple[str, Event | Job]] = deque()
         self._cancelled: set[TimerKey] = set()
@@ -178,7 +180,11 @@ class Simulation:
         if self._cancelled and isinstance(entry, TimerFired) and entry.key in self._cancelled:
             self._cancelled.discard(entry.key)
             return
-        self._step(node, self._answer(entry) if isinstance(entry, Job) else entry)
+        event = self._answer(entry) if isinstance(entry, Job) else entry
+        late = self._latency.late(self._now, event) if node == AGGREGATOR else None
+        if late is not None:
+            self._write(AGGREGATOR, late)
+        self._step(node, event)
         asked = self._watcher.stop_asked() if self._watcher is not None else None
         if asked is not None and self._ended is None:
             self._step(AGGREGATOR, asked)
@@ -206,10 +212,12 @@ class Simulation:
             record = comm_record(node, effect.to, msg)
             if record is not None:
                 self._write(node, record)
-        self._push(self._now, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
+        at = self._now + self._latency.leg(node, effect.to, msg)
+        self._push(at, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
 
     def _compute(self, node: str, effect: Compute) -> None:
-        self._push(effect.not_before, node, Job(effect.job, effect.task, self._executor.submit(effect.task)))
+        at = effect.not_before + self._latency.beyond(node, effect.job)
+        self._push(at, node, Job(effect.job, effect.task, self._executor.submit(effect.task)))
 
     def _set_timer(self, node: str, effect: SetTimer) -> None:
         self._push(effect.at, node, TimerFired(effect.key))

@@ -316,7 +316,7 @@ class Comm:
 
 @dataclass(slots=True)
 class Lateness:
-    """Real: arrival - due of an update (negative: early), and how long the inbox held it (filled by the driver)."""
+    """Arrival - due of an update (negative: early), and how long the inbox held it: real, or sim by a latency law (made by the driver)."""
 
     level: ClassVar[Level] = "full"
     id: int

@@ -28,6 +28,7 @@ TOL = 0.05
     reads=["intrusion", "peer"],
     upstream=["A3"],
     over="cycles",
+    alone=True,
 )
 def belief_fidelity(pair: Pair, window: Window) -> Finding:
     """The pool is who is free and, as far as the awareness goes, available by its trace; updates come from who is there.

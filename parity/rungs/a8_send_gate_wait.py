@@ -20,6 +20,7 @@ MOST_S = 10.0
     needs=["task_send.id", "dispatch.id"],
     reads=["withheld"],
     upstream=["A6"],
+    alone=True,
 )
 def send_gate_wait(pair: Pair, window: Window) -> Finding:
     """An update whose trainer is away is sent when the trace has it back, by the clock of the run.

@@ -13,7 +13,7 @@ from parity.statistics import ks, mean
     stage=1,
     tier=DIST,
     domain=PHYSICAL,
-    needs=["real:agg_round.wall_s", "sim:agg_round.vclock_ns", "agg_round.cohort", "dispatch.delay_ns"],
+    needs=["agg_round.clock", "agg_round.cohort", "dispatch.delay_ns"],
     upstream=["K3b"],
     over="cycles",
 )

@@ -11,7 +11,7 @@ from parity.rung import DIAG, PHYSICAL, Finding, rung, skipped
     stage=1,
     tier=DIAG,
     domain=PHYSICAL,
-    needs=["real:agg_round.wall_s", "sim:agg_round.vclock_ns", "agg_round.cohort", "dispatch.delay_ns"],
+    needs=["agg_round.clock", "agg_round.cohort", "dispatch.delay_ns"],
     upstream=["P3", "K1"],
     over="cycles",
 )

@@ -14,7 +14,7 @@ TOL = 0.10
     stage=1,
     tier=DIST,
     domain=PHYSICAL,
-    needs=["real:agg_round.wall_s", "sim:agg_round.vclock_ns", "agg_round.cohort", "dispatch.delay_ns"],
+    needs=["agg_round.clock", "agg_round.cohort", "dispatch.delay_ns"],
     upstream=["P3", "K1"],
     over="cycles",
 )

@@ -24,9 +24,10 @@ def terminal_state(pair: Pair, window: Window) -> Finding:
         common instant of the clock (fidelity).
     Why: runs of one budget that got differently far can't be compared by what they learnt.
     Reads: agg_round.cohort, committed, stamp_ns and clock.
-    Statistic: equality (exact); the largest relative difference, of which one event is forgiven (fidelity).
+    Statistic: equality (exact); the largest relative difference, of which one event is forgiven, block permutation over the
+        closes (fidelity).
     Tolerance: exact 0; fidelity 0.05.
-    Known limits: a single instant: no sampling, so no critical value.
+    Known limits: a single instant. How many trainers took part is a fact: no sampling.
     """
     return compare_at_common_instant(pair, window, _progress)
 

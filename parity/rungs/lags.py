@@ -1,7 +1,7 @@
 """What U6, U6e and K11 share: how long an update waits at the aggregator, on its run's own clock.
 
 Real: the wall since `ready`. Sim: the virtual clock. An update is delivered when it arrives, which in the
-real run is its measured lateness after its due, and in the sim the due itself.
+real run is its measured lateness after its due, and in the sim the due itself, or what a latency law adds to it.
 """
 
 import polars as pl
@@ -15,7 +15,7 @@ JITTER_S = 0.05
 def delivered(run: Run) -> pl.DataFrame:
     """id, delivered_ns of each released update whose arrival is known."""
     released = run.frame("accepted").select("id", "due_ns").unique("id", keep="first", maintain_order=True)
-    if run.side == "sim":
+    if run.dir.world.kind == "sim" and not run.frame("lateness").height:
         return released.select("id", delivered_ns="due_ns")
     late = run.frame("lateness").drop_nulls("late_s").unique("id", keep="first").select("id", "late_s")
     arrival = pl.col("due_ns") + (pl.col("late_s") * 1e9).round().cast(pl.Int64)

@@ -12,7 +12,7 @@ TOL_S = 0.25
 SHARE = 0.01
 
 
-@rung(id="Lt", name="lateness", stage=1, tier=DIST, domain=PHYSICAL, needs=["real:lateness.late_s"], reads=["fault"])
+@rung(id="Lt", name="lateness", stage=1, tier=DIST, domain=PHYSICAL, needs=["real:lateness.late_s"], reads=["fault"], alone=True)
 def lateness(pair: Pair, window: Window) -> Finding:
     """Arrival minus due in the real run: the 99th percentile is at most 0.25 s, and none is beyond the grace.
 

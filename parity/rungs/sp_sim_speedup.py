@@ -16,6 +16,7 @@ TOL = 1.0
     needs=["sim:agg_round.vclock_ns", "sim:verdict.wall_s"],
     upstream=["K7"],
     shown=True,
+    alone=True,
 )
 def sim_speedup(pair: Pair, window: Window) -> Finding:
     """The sim passes at least one virtual second per wall second; real wall over sim wall is shown.

@@ -24,7 +24,8 @@ def total_commits(pair: Pair, window: Window) -> Finding:
         the clock (fidelity), and the commits up to there.
     Why: forward passes, bytes and time are all paid per update; totals that differ make every such figure differ.
     Reads: agg_round.accepts, rejects, committed, stamp_ns and clock.
-    Statistic: equality (exact); the largest relative difference, of which one event is forgiven (fidelity).
+    Statistic: equality (exact); the largest relative difference, of which one event is forgiven, block permutation over the
+        closes (fidelity).
     Tolerance: exact 0; fidelity 0.05.
     Known limits: that a total is the sum of what was written is an invariant of each run (`counts`).
     """

@@ -19,6 +19,7 @@ TOL_S = 2.0
     domain=PHYSICAL,
     needs=["real:agg_eval.stamp_ns", "real:accepted.interval_ns"],
     upstream=["U6"],
+    alone=True,
 )
 def eval_commit_timeliness(pair: Pair, window: Window) -> Finding:
     """In the real run an evaluation is released as soon after its stamp as an update is after its own.
