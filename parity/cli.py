@@ -123,12 +123,12 @@ def _compare(pairs: Sequence[RunPair], options: argparse.Namespace) -> int:
 
 
 def _validate(runs: Sequence[RunDir]) -> int:
-    failed = False
+    code = 0
     for run in runs:
         rulings = check_run(run)
-        failed |= any(ruling.holds is False for ruling in rulings)
+        code = max(code, *(2 if ruling.broke else ruling.holds is False for ruling in rulings))
         show_invariants(_console(), run, rulings, used(run))
-    return 1 if failed else 0
+    return code
 
 
 def _console() -> Console:

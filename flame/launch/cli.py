@@ -1,4 +1,4 @@
-"""The command line: `flame run`, `flame parity`, `flame replay`, `flame data`, `flame runs`, `flame status`.
+"""The command line: `flame run`, `flame parity`, `flame check`, `flame replay`, `flame data`, `flame runs`, `flame status`.
 
 Exit codes: 0 all ended well, 1 a run ended badly or parity failed, 2 refused (nothing was started).
 Whatever is heavy is imported by the command that needs it, so that `flame --help` answers at once.
@@ -122,6 +122,14 @@ def parity(context: typer.Context) -> None:
     from parity.cli import main as compare
 
     raise typer.Exit(compare(context.args))
+
+
+@app.command(context_settings=DELEGATE, add_help_option=False)
+def check(context: typer.Context) -> None:
+    """Check what single runs must satisfy by themselves: `flame check RUN...` (as `flame parity --validate`)."""
+    from parity.cli import main as compare
+
+    raise typer.Exit(compare(["--validate", *context.args]))
 
 
 @app.command()
