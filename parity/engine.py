@@ -169,7 +169,7 @@ def _judge_measures(report: Report) -> None:
         ok = False if False in outcomes else None if None in outcomes else True
         worst = result.finding.measures[outcomes.index(ok)]
         result.verdict = "SKIP" if ok is None else "PASS" if ok else "FAIL"
-        result.reason = _told(worst, ok)
+        result.reason = "; ".join(part for part in (_told(worst, ok), result.finding.reason) if part)
         if ok is not True:
             result.finding = replace(result.finding, effect=worst.effect, tol=worst.tol, n=worst.n)
 

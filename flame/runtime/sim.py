@@ -11,7 +11,7 @@ pushed before. `ties` shuffles them all, to prove that no result hangs on that o
 
 import gc
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTimer, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, PeerUp, Received, Started, StopAsked, TimerFired, TimerKey
 from flame.core.machine import IllegalEvent
-from flame.core.messages import AGGREGATOR
+from flame.core.messages import AGGREGATOR, Assign, Message, Update
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
 from flame.runtime import codec
@@ -86,7 +86,8 @@ class Simulation:
         self._counts_bytes = sink.takes("full")
         self._ended: Stop | None = None
         self._started = 0.0
-        self._compute_s = 0.0
+        self._phases: dict[str, float] = {}
+        self._coded: dict[tuple[str, int], dict[str, float]] = {}
 
     def run(self) -> Outcome:
         """Simulate to the end. Raises IllegalEvent, with step and time, where a machine got what it can't take."""
@@ -129,8 +130,23 @@ class Simulation:
             self._journal.append(node, self._now, event, (), None)
             raise located(error, node, self._journal.seq - 1, self._now, "virtual") from None
         self._journal.append(node, self._now, event, machine.released, effects)
-        for effect in effects:
+        for effect in self._over_the_wire(node, effects) if self._wire_roundtrip else effects:
             self._do(node, effect)
+
+    def _over_the_wire(self, node: str, effects: Sequence[Effect]) -> list[Effect]:
+        """The same effects with their messages encoded and decoded, before anything is written of them; how long it took is kept."""
+        return [replace(effect, msg=self._carried(node, effect)) if isinstance(effect, Send) else effect for effect in effects]
+
+    def _carried(self, node: str, effect: Send) -> Message:
+        started = perf_counter()
+        data = codec.encode(effect.msg)
+        encoded = perf_counter()
+        msg = codec.decode(data)
+        if isinstance(msg, Assign):
+            self._coded[effect.to, msg.id] = {"decode": perf_counter() - encoded}
+        elif isinstance(msg, Update):
+            self._coded.setdefault((node, msg.id), {})["encode"] = encoded - started
+        return msg
 
     def _do(self, node: str, effect: Effect) -> None:
         DO[type(effect)](self, node, effect)
@@ -144,7 +160,7 @@ class Simulation:
             record = comm_record(node, effect.to, msg)
             if record is not None:
                 self._write(node, record)
-        self._push(self._now, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
+        self._push(self._now, effect.to, Received(node, msg))
 
     def _compute(self, node: str, effect: Compute) -> None:
         self._push(effect.not_before, node, None, (effect.job, self._executor.submit(effect.task)))
@@ -164,7 +180,7 @@ class Simulation:
 
     def _answer(self, job: int, ticket: Ticket) -> Event:
         finished = ticket.wait()
-        self._compute_s = finished.seconds
+        self._phases = finished.phases
         if finished.result is None:
             return ComputeFailed(job, finished.error or "no result")
         return ComputeDone(job, finished.result)
@@ -186,7 +202,7 @@ class Simulation:
         elif isinstance(record, AggEval):
             self._saw(record)
         elif isinstance(record, TrainerRound):
-            record = replace(record, phases={"compute": self._compute_s})
+            record = replace(record, phases=self._phases | self._coded.pop((node, record.id), {}))
         stamp = self._aggregator.inbox.frontier if node == AGGREGATOR else None
         self._sink.write(node, self._now, stamp, record)
 
