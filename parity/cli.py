@@ -19,6 +19,7 @@ from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.invariants import check_run, used
 from parity.report import show, show_invariants
 from parity.rungs import LADDER
+from parity.watch import watch
 
 PLAIN_WIDTH = 160
 """Width where the output is no terminal: a log is not wrapped at 80."""
@@ -35,6 +36,13 @@ class UsageError(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare pairs, or validate single runs. Returns the exit code."""
     options = _parser().parse_args(argv)
+    if not options.watch:
+        return _once(options)
+    options.yes = True
+    return watch(lambda: _once(options), options.paths or [Path("runs")], options.seconds)
+
+
+def _once(options: argparse.Namespace) -> int:
     try:
         runs, pairs = _found(options)
         if options.validate:
@@ -56,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lenient", action="store_true", help="rungs that are judged by a statistic only warn")
     parser.add_argument("--force", action="store_true", help="compare runs whose fingerprints differ, and say so")
     parser.add_argument("--validate", action="store_true", help="check each run by itself, and show what it really used")
+    parser.add_argument("--watch", action="store_true", help="check again whenever a run has ended; Ctrl-C ends it (asks nothing)")
+    parser.add_argument("--for", type=float, dest="seconds", default=3600.0, metavar="S", help="end a --watch after S seconds (3600)")
     parser.add_argument("--yes", action="store_true", help="don't ask whether the pairs that were found are the right ones")
     return parser
 
