@@ -139,7 +139,7 @@ def _try(rung: Rung, pair: Pair, window: Window, upstream: Sequence[Result]) -> 
         what = "no cycle was closed in both runs" if rung.over == "cycles" else "no bin was completed in both runs"
         return Result(rung, tier, "BLOCKED", Finding(None), f"empty window: {what}")
     try:
-        absent = pair.lacking(rung.needs)
+        absent = pair.lacking(rung.needs, rung.reads)
         finding = Finding(None, absent, skip=True) if absent else rung.check(pair, window)
     except TelemetryError:
         raise
