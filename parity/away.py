@@ -7,11 +7,14 @@ trace file isn't here can't be asked, and a look says that it had nothing to loo
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import polars as pl
+
 from flame.config.availability import traces
 from flame.config.errors import ConfigError
 from flame.core.trace import Trace
 from parity.evidence import Run
 from parity.ledger import ledger_of
+from parity.rungs.a6_trace_fidelity import against_trace
 from parity.single import Look
 
 Plain = dict[str, Any]
@@ -25,6 +28,28 @@ def traces_of(run: Run) -> Mapping[str, Trace] | None:
         return traces(run.condition)
     except ConfigError:
         return None
+
+
+def misbelieved(run: Run) -> Look:
+    """Dispatches to a trainer that was away by its trace, where the awareness policy lets the aggregator know it."""
+    known = run.derived(traces_of)
+    if known is None or run.condition.awareness == "none":
+        return Look(0)
+    rows = run.frame("dispatch").sort("_seq").select("id", "trainer", pl.col("stamp_ns").cum_max()).drop_nulls()
+    faults = [
+        f"`{trainer}` got id {key} at {stamp / 1e9:.6f}, when it was known to be away"
+        for key, trainer, stamp in rows.iter_rows()
+        if trainer in known and not known[trainer].available(stamp)
+    ]
+    return Look(rows.height, faults)
+
+
+def only_withheld(run: Run) -> Look:
+    """Whoever is away when its work is done has its update withheld to its next available instant, and it counts only then."""
+    if run.derived(traces_of) is None:
+        return Look(0)
+    assigns, counted = against_trace(run), wrongly_withheld(run)
+    return Look(assigns.n + counted.n, [*assigns.faults, *counted.faults])
 
 
 def wrongly_withheld(run: Run) -> Look:

@@ -20,6 +20,7 @@ from parity.invariants import check_run, used
 from parity.replicates import FloorError, floors
 from parity.report import console, show, show_invariants
 from parity.rungs import LADDER
+from parity.watch import watch
 
 SHOWN = 10
 """How many of the runs that were left out are named, the newest ones."""
@@ -32,6 +33,13 @@ class UsageError(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare pairs, or validate single runs. Returns the exit code."""
     options = _parser().parse_args(argv)
+    if not options.watch:
+        return _once(options)
+    options.yes = True
+    return watch(lambda: _once(options), options.paths or [Path("runs")], options.seconds)
+
+
+def _once(options: argparse.Namespace) -> int:
     try:
         runs, pairs = _found(options)
         if options.validate:
@@ -56,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lenient", action="store_true", help="rungs that are judged by a statistic only warn")
     parser.add_argument("--force", action="store_true", help="compare runs whose fingerprints differ, and say so")
     parser.add_argument("--validate", action="store_true", help="check each run by itself, and show what it really used")
+    parser.add_argument("--watch", action="store_true", help="check again whenever a run has ended; Ctrl-C ends it (asks nothing)")
+    parser.add_argument("--for", type=float, dest="seconds", default=3600.0, metavar="S", help="end a --watch after S seconds (3600)")
     parser.add_argument("--yes", action="store_true", help="don't ask whether the pairs that were found are the right ones")
     return parser
 
@@ -135,9 +145,9 @@ def _compare(pairs: Sequence[RunPair], options: argparse.Namespace, known: Mappi
 
 
 def _validate(runs: Sequence[RunDir]) -> int:
-    failed = False
+    code = 0
     for run in runs:
         rulings = check_run(run)
-        failed |= any(ruling.holds is False for ruling in rulings)
+        code = max(code, *(2 if ruling.broke else ruling.holds is False for ruling in rulings))
         show_invariants(console(), run, rulings, used(run))
-    return 1 if failed else 0
+    return code

@@ -166,7 +166,7 @@ def attempt(rung: Rung, pair: Pair, window: Window) -> Result:
         what = "no cycle was closed in both runs" if rung.over == "cycles" else "no bin was completed in both runs"
         return Result(rung, tier, "BLOCKED", Finding(None), f"empty window: {what}")
     try:
-        absent = pair.lacking(rung.needs)
+        absent = pair.lacking(rung.needs, rung.reads)
         finding = Finding(None, absent, skip=True) if absent else rung.check(pair, window)
     except TelemetryError:
         raise

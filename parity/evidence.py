@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import polars as pl
 
 from flame.config import Condition
-from flame.telemetry.columns import KINDS, level
+from flame.telemetry.columns import KINDS, columns, level
 from flame.telemetry.records import LEVELS
 from flame.telemetry.rundir import RunDir, Verdict
 
@@ -24,6 +24,9 @@ Side = Literal["real", "sim"]
 SIDES: tuple[Side, Side] = ("real", "sim")
 CLOCK = "agg_round.clock"
 """A need: the run's own clock at each close."""
+
+SOMETIMES = ("withheld", "abandoned")
+"""Kinds that a run has only where trainers are away."""
 
 AT_A_BOUND = ("COMPLETED", "DID_NOT_CONVERGE")
 """Verdicts of a run that ended because one of its bounds was reached."""
@@ -123,8 +126,13 @@ class Pair:
         """`exact` or `fidelity`."""
         return "exact" if self.exact else "fidelity"
 
-    def lacking(self, needs: tuple[str, ...]) -> str | None:
-        """Why the first absent need is absent; None when nothing is."""
+    def lacking(self, needs: tuple[str, ...], reads: tuple[str, ...] = ()) -> str | None:
+        """Why the first absent need is absent; None when nothing is. Of `reads`, a kind that not every run has is whole where it is."""
+        holes = [f"{kind}.{c.name}" for kind in reads if kind in SOMETIMES for c in columns(kind) if c.path[0] == "record"]
+        for run in self.runs:
+            for field in holes:
+                if run.frame(field.partition(".")[0]).height and (reason := run.lacks(field)):
+                    return reason
         for need in needs:
             sides, _, field = need.rpartition(":")
             for run in self.runs:

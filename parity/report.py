@@ -254,14 +254,21 @@ def show_invariants(console: Console, run: RunDir, rulings: Sequence[Ruling], us
     console.print(grid)
     console.print()
     for ruling in rulings:
-        verdict: VerdictName = {True: "PASS", False: "FAIL", None: "SKIP"}[ruling.holds]  # type: ignore[assignment]
-        looked = f"{ruling.look.n} looked at" if ruling.look.n else "nothing to look at"
+        verdict = _held(ruling)
+        looked = ruling.broke or (f"{ruling.look.n} looked at" if ruling.look.n else "nothing to look at")
         line = Text(f"{verdict:7} ", style=STYLES[verdict]).append(f"{ruling.law.name:12} ", style="bold")
         console.print(line.append(f"{ruling.law.says}  ").append(f"({looked})", style="dim"))
         for fault in ruling.look.faults[:5]:
             console.print(_indented(fault, 3))
         if len(ruling.look.faults) > 5:
             console.print(_indented(f"and {len(ruling.look.faults) - 5} more", 3))
-    failed, held = (sum(ruling.holds is outcome for ruling in rulings) for outcome in (False, True))
-    console.print(Text(f"{failed} failed, {held} held, {len(rulings) - failed - held} had nothing to look at"))
+    failed, held, broke = (sum(_held(ruling) == verdict for ruling in rulings) for verdict in ("FAIL", "PASS", "ERROR"))
+    unseen = len(rulings) - failed - held - broke
+    console.print(Text(f"{failed} failed, {held} held, {unseen} had nothing to look at" + (f", {broke} broke" if broke else "")))
     console.print()
+
+
+def _held(ruling: Ruling) -> VerdictName:
+    if ruling.broke:
+        return "ERROR"
+    return "SKIP" if ruling.holds is None else "PASS" if ruling.holds else "FAIL"

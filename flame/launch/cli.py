@@ -131,6 +131,14 @@ def parity(context: typer.Context) -> None:
 
 
 @app.command(context_settings=DELEGATE, add_help_option=False)
+def check(context: typer.Context) -> None:
+    """Check what single runs must satisfy by themselves: `flame check RUN...` (as `flame parity --validate`)."""
+    from parity.cli import main as compare
+
+    raise typer.Exit(compare(["--validate", *context.args]))
+
+
+@app.command(context_settings=DELEGATE, add_help_option=False)
 def diff(context: typer.Context) -> None:
     """Walk the released sequences of two runs side by side (`flame diff --help`)."""
     from parity.diff import main as walk

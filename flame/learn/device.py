@@ -7,8 +7,10 @@
 A `Device` takes NumPy arrays and gives NumPy arrays, so that nobody else has to know where it is.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy.typing import NDArray
@@ -49,19 +51,32 @@ def chosen(asked: str, commit_order: str, count: Callable[[], int] = gpus) -> st
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """name: `cpu` or `cuda:N`."""
+    """name: `cpu` or `cuda:N`. spent: seconds of moving values there (`to_device`) and back (`to_host`), until somebody clears it."""
 
     name: str = "cpu"
+    spent: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     def put(self, values: NDArray[Any], dtype: "torch.dtype | None" = None) -> "torch.Tensor":
         """A tensor there, in memory of its own."""
         import torch
 
-        return torch.tensor(values, dtype=dtype).to(self.name)
+        with self._timed("to_device"):
+            return torch.tensor(values, dtype=dtype).to(self.name)
 
     def get(self, tensor: "torch.Tensor") -> NDArray[Any]:
         """Its values here, without history."""
-        return tensor.detach().cpu().numpy()
+        if tensor.is_cuda:
+            import torch
+
+            torch.cuda.synchronize(tensor.device)  # what is still being computed belongs to computing
+        with self._timed("to_host"):
+            return tensor.detach().cpu().numpy()
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        started = perf_counter()
+        yield
+        self.spent[phase] = self.spent.get(phase, 0.0) + perf_counter() - started
 
     def hold(self, module: M) -> M:
         """The module, its parameters and buffers there."""

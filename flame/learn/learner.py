@@ -48,6 +48,10 @@ class Learner(Protocol):
         """The answer to `task`. Raises ArithmeticError, naming what, where a tangent is missing."""
         ...
 
+    def moved(self) -> dict[str, float]:
+        """Seconds of the last task that moving values took: `to_device`, `to_host`. Empty where nothing is moved."""
+        ...
+
     def warm(self) -> None:
         """Build what is computed once and kept on disk (the prefix cache) for every sample that the run can touch."""
         ...

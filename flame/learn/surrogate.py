@@ -55,6 +55,10 @@ class SurrogateLearner:
         """The answer to `task`."""
         return self._evaluate(task) if isinstance(task, Evaluate) else self._gradient(task)
 
+    def moved(self) -> dict[str, float]:
+        """Values stay where they are."""
+        return {}
+
     def warm(self) -> None:
         """Nothing to keep."""
 

@@ -67,9 +67,14 @@ class TextLearner:
 
     def run(self, task: Task) -> Result:
         """The answer to `task`."""
+        self._network.device.spent.clear()
         if isinstance(task, Evaluate):
             return self._evaluate(task)
         return local_step(self._condition, self._facts.layout, self.objective(self.bin(task.node, task.data_id)), task)
+
+    def moved(self) -> dict[str, float]:
+        """Seconds of the last task that copying to torch's memory, and back, took."""
+        return dict(self._network.device.spent)
 
     def warm(self) -> None:
         """Fill the prefix cache for every batch that the run can touch, on all cores, with the same bits as one alone."""

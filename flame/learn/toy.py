@@ -102,6 +102,10 @@ class ToyLearner:
             return self._evaluate(task)
         return local_step(self._condition, self._layout, self._objective(task), task)
 
+    def moved(self) -> dict[str, float]:
+        """Values stay where they are."""
+        return {}
+
     def warm(self) -> None:
         """Nothing to keep: the data are made at construction."""
 

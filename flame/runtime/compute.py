@@ -13,7 +13,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
@@ -27,11 +27,17 @@ from flame.learn.learner import Learner
 
 @dataclass(slots=True)
 class Finished:
-    """A task's end: its result, or the error of the second failure. seconds: measured, of computing alone."""
+    """A task's end: its result, or the error of the second failure. seconds: measured; moved: how many of them moved values."""
 
     result: Result | None
     error: str | None
     seconds: float
+    moved: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of computing, and, where the learner moves values, of moving them there and back."""
+        return {"compute": self.seconds - sum(self.moved.values()), **self.moved}
 
 
 class Ticket(Protocol):
@@ -68,7 +74,7 @@ def attempt(learner: Learner, task: Task) -> Finished:
             if not attempts_left:
                 return Finished(None, f"{type(error).__name__}: {error}", perf_counter() - started)
         else:
-            return Finished(result, None, perf_counter() - started)
+            return Finished(result, None, perf_counter() - started, learner.moved())
     raise AssertionError("unreachable")
 
 

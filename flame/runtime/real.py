@@ -11,7 +11,7 @@ What is particular to the aggregator's process or to a worker's is its `Side`: p
 heartbeats. The driver knows neither.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
@@ -83,13 +83,16 @@ class Side(Protocol):
 
 @dataclass(slots=True)
 class Job:
-    """A compute that is out. Instants are monotonic ns."""
+    """A compute that is out, and the update that comes of it. decode: of its assign, ns. Instants are monotonic ns."""
 
     node: str
     id: int
     not_before: int
+    decode: int
     submitted: int
     measured: Computed | None = None
+    answered: int = 0
+    update: bytes = b""
 
 
 class Driver:
@@ -116,6 +119,7 @@ class Driver:
         self._cancelled: set[TimerKey] = set()
         self._serial = 0
         self._jobs: dict[tuple[str, int], Job] = {}
+        self._decoded = 0
         self._meter, self._beats = Meter(), 0
 
     @property
@@ -191,7 +195,9 @@ class Driver:
                 self.side.ordered(self, item)
 
     def _open(self, raw: Raw) -> None:
+        started = monotonic_ns()
         opened = self.transport.open(raw)
+        self._decoded = monotonic_ns() - started
         if isinstance(opened, Refused):
             self.note(Fault("refused", "", opened.why))
         elif opened is not None:
@@ -209,8 +215,16 @@ class Driver:
             raise located(error, node, self.journal.seq - 1, now, "wall") from None
         self.journal.append(node, now, event, machine.released, effects)
         self.side.stepped(self, node, machine)
+        self._encode(node, effects)
         for effect in effects:
             self._do(node, effect)
+
+    def _encode(self, node: str, effects: Sequence[Effect]) -> None:
+        """Encode an update before its job's record is written, which says how long that took."""
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.msg, Update):
+                job = self._jobs[node, effect.msg.id]
+                job.answered, job.update = monotonic_ns(), codec.encode(effect.msg)
 
     def _do(self, node: str, effect: Effect) -> None:
         match effect:
@@ -220,7 +234,7 @@ class Driver:
                 for number, each in enumerate(messages := self.side.outgoing(self, node, to, msg)):
                     self.post(node, to, each, again=number < len(messages) - 1)
             case Compute(job=job, task=task, not_before=not_before):
-                self._jobs[node, job] = Job(node, job, not_before + (self.origin or 0), monotonic_ns())
+                self._jobs[node, job] = Job(node, job, not_before + (self.origin or 0), self._decoded, monotonic_ns())
                 self.compute.submit((node, job), task, not_before)
             case SetTimer(key=key, at=at):
                 self._at(at + (self.origin or 0), lambda: self._timer(node, key))
@@ -262,7 +276,7 @@ class Driver:
         record = comm_record(src, to, msg)
         if record is not None:  # noted first: a kill between the two must not leave bytes that nobody counted
             self.note(replace(record, payload="resend") if again else record, node=src)
-        self.transport.send(to, src, codec.encode(msg), measured)
+        self.transport.send(to, src, job.update if job is not None else codec.encode(msg), measured)
 
     def note(self, record: Any, *, node: str | None = None) -> None:
         """Write a record that the driver makes."""
@@ -276,11 +290,11 @@ class Driver:
         self.sink.write(node, self.now, getattr(getattr(self.machines[node], "inbox", None), "frontier", None), record)
 
     def _phases(self, job: Job) -> dict[str, float]:
-        """Seconds from the assign's receipt to the update: they add up."""
+        """Seconds of each phase. From the assign's receipt to the update they add up; decoding it was before."""
         done = job.measured
         assert done is not None
-        instants = (job.submitted, done.started_at, done.ended_at, monotonic_ns())
-        return {
-            name: in_seconds(after - before)
-            for name, before, after in zip(("queue", "compute", "hold"), instants, instants[1:], strict=False)
-        }
+        instants = (job.submitted, done.started_at, done.ended_at, job.answered, monotonic_ns())
+        spans = zip(("queue", "compute", "hold", "encode"), instants, instants[1:], strict=False)
+        phases = {name: in_seconds(after - before) for name, before, after in spans}
+        phases["compute"] -= sum(done.finished.moved.values())
+        return {"decode": in_seconds(job.decode), **phases, **done.finished.moved}

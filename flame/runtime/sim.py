@@ -11,7 +11,7 @@ pushed before. `ties` shuffles them all, to prove that no result hangs on that o
 
 import gc
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTimer, Stop
 from flame.core.events import ComputeDone, ComputeFailed, Event, PeerUp, Received, Started, StopAsked, TimerFired, TimerKey
 from flame.core.machine import IllegalEvent
-from flame.core.messages import AGGREGATOR
+from flame.core.messages import AGGREGATOR, Assign, Message, Update
 from flame.core.tasks import Task
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
@@ -127,7 +127,8 @@ class Simulation:
         self._ended: Stop | None = None
         self._started = 0.0
         self._joined_s = 0.0
-        self._compute_s = 0.0
+        self._phases: dict[str, float] = {}
+        self._coded: dict[tuple[str, int], dict[str, float]] = {}
 
     @property
     def version(self) -> int:
@@ -197,8 +198,23 @@ class Simulation:
             self._journal.append(node, self._now, event, (), None)
             raise located(error, node, self._journal.seq - 1, self._now, "virtual") from None
         self._journal.append(node, self._now, event, machine.released, effects)
-        for effect in effects:
+        for effect in self._over_the_wire(node, effects) if self._wire_roundtrip else effects:
             self._do(node, effect)
+
+    def _over_the_wire(self, node: str, effects: Sequence[Effect]) -> list[Effect]:
+        """The same effects with their messages encoded and decoded, before anything is written of them; how long it took is kept."""
+        return [replace(effect, msg=self._carried(node, effect)) if isinstance(effect, Send) else effect for effect in effects]
+
+    def _carried(self, node: str, effect: Send) -> Message:
+        started = perf_counter()
+        data = codec.encode(effect.msg)
+        encoded = perf_counter()
+        msg = codec.decode(data)
+        if isinstance(msg, Assign):
+            self._coded[effect.to, msg.id] = {"decode": perf_counter() - encoded}
+        elif isinstance(msg, Update):
+            self._coded.setdefault((node, msg.id), {})["encode"] = encoded - started
+        return msg
 
     def _do(self, node: str, effect: Effect) -> None:
         DO[type(effect)](self, node, effect)
@@ -212,8 +228,7 @@ class Simulation:
             record = comm_record(node, effect.to, msg)
             if record is not None:
                 self._write(node, record)
-        at = self._now + self._latency.leg(node, effect.to, msg)
-        self._push(at, effect.to, Received(node, codec.decode(codec.encode(msg)) if self._wire_roundtrip else msg))
+        self._push(self._now + self._latency.leg(node, effect.to, msg), effect.to, Received(node, msg))
 
     def _compute(self, node: str, effect: Compute) -> None:
         at = effect.not_before + self._latency.beyond(node, effect.job)
@@ -234,7 +249,7 @@ class Simulation:
 
     def _answer(self, job: Job) -> Event:
         finished = (job.ticket or self._executor.submit(job.task)).wait()
-        self._compute_s = finished.seconds
+        self._phases = finished.phases
         if finished.result is None:
             return ComputeFailed(job.number, finished.error or "no result")
         return ComputeDone(job.number, finished.result)
@@ -256,7 +271,7 @@ class Simulation:
         elif isinstance(record, AggEval):
             self._saw(record)
         elif isinstance(record, TrainerRound):
-            record = replace(record, phases={"compute": self._compute_s})
+            record = replace(record, phases=self._phases | self._coded.pop((node, record.id), {}))
         stamp = self._aggregator.inbox.frontier if node == AGGREGATOR else None
         self._sink.write(node, self._now, stamp, record)
 

@@ -191,7 +191,7 @@ class TrainerRound:
     delta_norm: float | None
     samples: int
     phases: dict[str, float] | None = None
-    """Measured seconds, closed: queue, compute, hold (filled by the driver)."""
+    """Measured seconds, where they exist: decode; queue, to_device, compute, to_host, hold, encode, which close (filled by the driver)."""
     kind: Literal["trainer_round"] = "trainer_round"
 
 

@@ -1,7 +1,4 @@
-"""The ladder: every rung that is built, listed by hand in causal order, and the upstreams of those that are not.
-
-`UNBUILT` keeps the graph whole: when a rung is built, its line moves from there into its own file.
-"""
+"""The ladder: every rung, listed by hand in causal order."""
 
 from parity.ladder import Ladder
 from parity.rungs.a1_avail_composition import avail_composition
@@ -62,6 +59,7 @@ from parity.rungs.t2_training_budget import training_budget
 from parity.rungs.t3_gpu_budget import gpu_budget
 from parity.rungs.tc1_field_coverage import field_coverage
 from parity.rungs.tcl_phase_closure import phase_closure
+from parity.rungs.tph_phases import phases
 from parity.rungs.u2_total_commits import total_commits
 from parity.rungs.u3_staleness import staleness
 from parity.rungs.u4_agg_goal_cycles import agg_goal_cycles
@@ -119,6 +117,7 @@ RUNGS = (
     w1_compute_conservation,  # W1
     eligible_ends,  # DK3
     training_budget,  # T2
+    phases,  # Tph
     phase_closure,  # Tcl
     gpu_budget,  # T3
     stamps,  # K6
@@ -154,6 +153,4 @@ RUNGS = (
     failsafe,  # K5
 )
 
-UNBUILT: dict[str, tuple[str, ...]] = {"Tph": ("T2",)}
-
-LADDER = Ladder(RUNGS, UNBUILT)
+LADDER = Ladder(RUNGS)

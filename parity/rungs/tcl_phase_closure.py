@@ -11,7 +11,9 @@ from parity.statistics import ALPHA, quantile_share
 
 RELATIVE, ABSOLUTE_S = 0.02, 0.005
 SHARE = 0.01
-TRAINER, AGGREGATOR = ("queue", "compute", "hold"), ("wait", "work")
+TRAINER, AGGREGATOR = ("queue", "to_device", "compute", "to_host", "hold", "encode"), ("wait", "work")
+OPTIONAL = ("to_device", "to_host", "encode")
+"""Phases that a job need not have: only torch moves values."""
 
 
 @rung(
@@ -25,8 +27,8 @@ TRAINER, AGGREGATOR = ("queue", "compute", "hold"), ("wait", "work")
 def phase_closure(pair: Pair, window: Window) -> Finding:
     """In the real run, a trainer's phases add up to its wall between receipt and answer, the aggregator's to that between closes.
 
-    What it checks: queue + compute + hold of each job, against the wall from its task_recv to its task_send; wait + work of each
-        cycle, against the wall since the close before. Each phase is 0 or more.
+    What it checks: queue + to_device + compute + to_host + hold + encode of each job, against the wall from its task_recv to its
+        task_send; wait + work of each cycle, against the wall since the close before. Each phase is 0 or more.
     Why: control work was counted inside the wait for data, and an idle time of 0 had never been measured. Phases that
         don't close are not a ledger.
     Reads: trainer_round.phases, agg_round.phases, agg_round.wall_s, and the clocks of task_recv and task_send.
@@ -34,8 +36,8 @@ def phase_closure(pair: Pair, window: Window) -> Finding:
         missing or negative.
     Tolerance: 2 %, or 5 ms where that is more; 1 % of the sums may be farther off, since a process may lose its core between
         two readings of a clock, and all of them together may not.
-    Known limits: the sim measures compute alone, and has no phases that could close. The first cycle is left out: its wall
-        begins before `ready`.
+    Known limits: the sim doesn't wait, and has no phases that could close. Decoding an assign comes before its receipt.
+        The first cycle is left out: its wall begins before `ready`.
     """
     return in_each([pair.real], closure, "sums of phases")
 
@@ -63,7 +65,8 @@ def _cycles(run: Run) -> pl.DataFrame:
 
 def _closed(frame: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
     """number, wall, the phases, their total, how far it is off, and how far it may be."""
-    phases = {name: pl.col("phases").str.json_path_match(f"$.{name}").cast(pl.Float64) for name in names}
+    told = {name: pl.col("phases").str.json_path_match(f"$.{name}").cast(pl.Float64) for name in names}
+    phases = {name: one.fill_null(0.0) if name in OPTIONAL else one for name, one in told.items()}
     sums = frame.drop_nulls("phases").select("number", "wall", **phases).with_columns(total=pl.sum_horizontal(names))
     allowed = pl.max_horizontal(pl.col("wall").abs() * RELATIVE, pl.lit(ABSOLUTE_S))
     return sums.with_columns(off=(pl.col("total") - pl.col("wall")).abs(), allowed=allowed)

@@ -119,6 +119,11 @@ def slower_phases(record: Line) -> None:
     record.update(phases=record["phases"] | {"compute": 5.0})
 
 
+def taking(phase: str, seconds: float) -> Callable[[Line], None]:
+    """A phase of every job takes so long."""
+    return lambda record: record.update(phases=record["phases"] | {phase: seconds})
+
+
 def unclosed(record: Line) -> None:
     record.update(phases=record["phases"] | {"hold": record["phases"]["hold"] / 2})
 
@@ -181,6 +186,7 @@ EARLY: dict[str, Case] = {
     "W1": Case(computed_again, condition, computed_again),
     "DK3": Case(fewer_eligible, condition, fewer_eligible),
     "T2": Case(_in_sim("trainer_round", slower_phases)),
+    "Tph": Case(_in_sim("trainer_round", taking("encode", 0.01), lambda record: record["id"] % 3 > 0)),
     "Tcl": Case(_in_real("trainer_round", unclosed)),
     "T3": Case(_in_real("trainer_round", slower_phases)),
     "U5": Case(_in_sim("agg_round", _swap_first, cycle_is(5)), condition, _in_sim("agg_round", lambda record: record["cohort"].reverse())),

@@ -119,6 +119,7 @@ class Model:
     busy: set[str] = field(default_factory=set)
     owed: set[int] = field(default_factory=set)
     open: dict[int, Assignment] = field(default_factory=dict)
+    passes: dict[str, int] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     draws: dict[tuple[str, int], int] = field(default_factory=dict)
     taken: list[Assignment] = field(default_factory=list)
@@ -224,11 +225,13 @@ class Model:
     def train(self, row: Assignment, delay: int) -> None:
         """What the trainer says of one job."""
         at, write = row.at, self.writer.trainer
-        phases = {"queue": 0.001, "compute": 0.02, "hold": (row.due - row.stamp) / SECOND - 0.021}
+        total = self.passes[row.node] = self.passes.get(row.node, 0) + 2
+        measured = {"queue": 0.001, "to_device": 0.002, "compute": 0.02, "to_host": 0.001, "encode": 0.002}
+        phases = {"decode": 0.002, **measured, "hold": (row.due - row.stamp) / SECOND - sum(measured.values())}
         write(row.node, row.stamp, TaskRecv(row.id, row.node, at.model_version, at.data_id, at.iteration, row.stamp, row.due))
         write(
             row.node, row.due,
-            TrainerRound(row.id, row.node, at.model_version, at.data_id, at.iteration, delay, False, 2, 1, 2, 1.0, 8.0, 0.5, 8, phases),
+            TrainerRound(row.id, row.node, at.model_version, at.data_id, at.iteration, delay, False, 2, 1, total, 1.0, 8.0, 0.5, 8, phases),
         )  # fmt: skip
         write(row.node, row.due, Comm("up", "dense", row.id, row.node, 700, 1))
         write(row.node, row.due, TaskSend(row.id, row.node, row.due))

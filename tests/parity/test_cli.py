@@ -1,5 +1,6 @@
 """The command: what is taken, what is asked, what is printed, how it exits."""
 
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from subprocess import run as execute
@@ -117,6 +118,69 @@ def test_broken_telemetry_exits_with_two_and_no_traceback(content: bytes, good: 
     assert "is corrupt" in err if content else "no cycle was closed in both runs" in out
 
 
+def _truncated(lines: list[bytes]) -> list[bytes]:
+    """The process was killed while it wrote."""
+    return [*lines[:-1], lines[-1][:40]]
+
+
+def _cut_in_the_middle(lines: list[bytes]) -> list[bytes]:
+    """A line lost its end, and the next one follows."""
+    return [*lines[:9], lines[9][:40], *lines[10:]]
+
+
+def _interleaved(lines: list[bytes]) -> list[bytes]:
+    """Two processes wrote into one file at once."""
+    return [*lines[:9], lines[9][:40] + lines[10], lines[9][40:], *lines[11:]]
+
+
+def _spoil_lines(pair: RunPair, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    for file in (pair.sim.path / "telemetry").glob("*.jsonl"):
+        file.write_bytes(b"".join(change(file.read_bytes().splitlines(keepends=True))))
+
+
+@pytest.mark.parametrize("change", [_cut_in_the_middle, _interleaved])
+@pytest.mark.parametrize("flags", [[], ["--validate"]])
+def test_lines_that_are_none_are_named_by_file_and_number(
+    flags: list[str], change: Callable[[list[bytes]], list[bytes]], good: RunPair, capsys: Capture
+) -> None:
+    _spoil_lines(good, change)
+    assert main([*_paths(good), *flags]) == 2
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err
+    assert "aggregator-1.jsonl` line 10 is corrupt" in err or "aggregator-1.jsonl` line 11 is corrupt" in err
+
+
+def test_a_torn_last_line_is_dropped_and_the_window_says_what_is_left(good: RunPair, capsys: Capture) -> None:
+    _spoil_lines(good, lambda lines: _truncated(lines[: len(lines) * 2 // 3]))
+    assert main(_paths(good)) == 1
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err
+    assert "sim: torn last line dropped in aggregator-1.jsonl" in out
+    assert "window: bins 0-" in out
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 64, b"\xff\xfe\n"])
+def test_a_run_whose_telemetry_says_nothing_is_an_error_and_no_verdict(content: bytes, good: RunPair, capsys: Capture) -> None:
+    for file in (good.sim.path / "telemetry").glob("*.jsonl"):
+        file.write_bytes(content)
+    assert main(_paths(good)) == 2
+    assert "Traceback" not in "".join(capsys.readouterr())
+
+
+def test_a_run_that_is_still_going_is_compared_as_far_as_it_got(good: RunPair, capsys: Capture) -> None:
+    (good.real.path / "verdict.json").unlink()
+    for file in (good.real.path / "telemetry").glob("*.jsonl"):
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join(lines[: len(lines) // 2]))
+    code = main(_paths(good))
+    out, err = capsys.readouterr()
+    assert code in (0, 1)
+    assert "Traceback" not in out + err
+    assert "real has no verdict: it is still going, or crashed; the window is what it has written so far" in out
+    assert main([str(good.real.path), "--validate"]) == 1
+    assert "it has no verdict: still going, or crashed" in capsys.readouterr().out
+
+
 def test_one_pair_that_cant_be_read_doesnt_hide_the_others(tmp_path: Path, capsys: Capture) -> None:
     write_pair(tmp_path, condition())
     broken = write_pair(tmp_path, condition(seed=2))
@@ -148,7 +212,7 @@ def test_single_runs_are_validated(good: RunPair, capsys: Capture) -> None:
     assert main([str(good.real.path), "--validate"]) == 0
     out = capsys.readouterr().out
     assert "commit order  stamp" in out
-    assert "0 failed, 19 held, 2 had nothing to look at" in out
+    assert "0 failed, 22 held, 3 had nothing to look at" in out
     Edit(good.sim).each("accepted", lambda record: record.update(staleness=-1))
     assert main([str(good.real.path.parent), "--validate", "--yes"]) == 1
     assert "and 43 more" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import Report, check
 from parity.ladder import Ladder
-from parity.rungs import LADDER, UNBUILT
+from parity.rungs import LADDER
 from tests.parity.early import EARLY
 from tests.parity.fixtures import away, write_pair
 
@@ -22,7 +22,7 @@ LOGICAL = [rung for rung in JUDGED if RUNGS[rung].tier == "DIST" and RUNGS[rung]
 def _alone(rung: str) -> Ladder:
     """A ladder of that rung only: the statistics of the others take their time."""
     others = {other: () for other in RUNGS if other != rung}
-    return Ladder([RUNGS[rung]], UNBUILT | others)
+    return Ladder([RUNGS[rung]], others)
 
 
 def _again(pair: RunPair) -> RunPair:

@@ -13,6 +13,7 @@ from flame.telemetry.rundir import RunPair
 from parity.engine import Report
 from tests.parity import spoils
 from tests.parity.conftest import say_replayed
+from tests.parity.early import taking
 from tests.parity.edits import Edit, Line, cycle_is
 
 Spoil = Callable[[RunPair], None]
@@ -156,6 +157,8 @@ MUTATIONS: dict[str, tuple[str, Spoil]] = {
     "the virtual clock stands still": ("K7", lambda pair: Edit(pair.sim).set("agg_round", vclock_ns=0)),
     "the sim sleeps": ("Sp", lambda pair: Edit(pair.sim).verdict(wall_s=31.0)),
     "one trainer is faster in the sim": ("P3", _faster),
+    "the sim takes longer to decode": ("Tph", lambda pair: Edit(pair.sim).each("trainer_round", taking("decode", 0.02))),
+    "values go to the device more slowly": ("Tph", lambda pair: Edit(pair.sim).each("trainer_round", taking("to_device", 0.02))),
     "updates are late": ("Lt", lambda pair: Edit(pair.real).set("lateness", lambda record: record["id"] % 4 == 0, late_s=0.4)),
     "an update is later than the grace": ("Lt", lambda pair: Edit(pair.real).set("lateness", _id(11), late_s=16.0)),
     "another pool to choose from": ("S34", lambda pair: Edit(pair.sim).set("selection", cycle_is(3), eligible_fp="x")),

@@ -41,6 +41,9 @@ class Script:
     def warm(self) -> None:
         """Nothing."""
 
+    def moved(self) -> dict[str, float]:
+        return {"to_host": 0.0}
+
     def counts(self) -> dict[str, int]:
         return {"hits": 3}
 
