@@ -120,7 +120,8 @@ def scoreboard(sheets: Sequence[Sheet]) -> list[tuple[str, list[Row]]]:
 
 def story_of(report: Report) -> tuple[str, ...]:
     """What the explainer tells of the report's first difference, line by line; nothing where it tells nothing."""
-    return tuple(getattr(report, "story", None) or ())
+    story = getattr(report, "story", None)
+    return tuple(story.lines()) if story else ()
 
 
 def _facts(pair: Pair) -> tuple[Fact, ...]:
