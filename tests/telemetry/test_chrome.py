@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from flame.config import Condition
 from flame.launch.cli import app
 from flame.telemetry.chrome import CYCLES, trace
 from flame.telemetry.rundir import RunDir, RunPair
