@@ -5,16 +5,13 @@ A pair is a suite and a rung a test. FAIL is `failure` (one that only warns is n
 so that nothing to compare is never green.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from parity.engine import Report, Result
+from parity.printable import printable
 from parity.rung import STAGES
-
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML has no way to say."""
 
 KINDS = ("failure", "error", "skipped")
 
@@ -50,7 +47,7 @@ def _suite(report: Report) -> Element:
     properties = SubElement(suite, "properties")
     known = {"tier": pair.tier, "window": str(report.window), "real": pair.real.dir.label, "sim": pair.sim.dir.label}
     for name, value in [*known.items(), *(("note", note) for note in report.notes)]:
-        SubElement(properties, "property", name=name, value=_clean(value))
+        SubElement(properties, "property", name=name, value=printable(value))
     for result in report.results:
         suite.append(_case(result, name))
     _count(suite)
@@ -71,12 +68,12 @@ def _case(result: Result, suite: str) -> Element:
     elif result.verdict in ("SKIP", "BLOCKED"):
         _say(case, "skipped", f"{result.verdict}: {reason}")
     elif reason:
-        SubElement(case, "system-out").text = _clean(f"{'only warns: ' if result.warn else ''}{more}")
+        SubElement(case, "system-out").text = printable(f"{'only warns: ' if result.warn else ''}{more}")
     return case
 
 
 def _say(case: Element, kind: str, message: str, text: str | None = None, **more: str) -> None:
-    SubElement(case, kind, {"message": _clean(message)} | more).text = None if text is None else _clean(text)
+    SubElement(case, kind, {"message": printable(message)} | more).text = None if text is None else printable(text)
 
 
 def _count(suite: Element) -> None:
@@ -85,7 +82,3 @@ def _count(suite: Element) -> None:
     suite.set("tests", str(len(cases)))
     for name, kind in zip(("failures", "errors", "skipped"), KINDS, strict=True):
         suite.set(name, str(sum(case.find(kind) is not None for case in cases)))
-
-
-def _clean(text: str) -> str:
-    return FORBIDDEN.sub("�", text)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from parity.document import text
 from parity.engine import Report
 from parity.page.sheet import scoreboard, sheet_of
+from parity.printable import printable
 from parity.report import LETTERS
 
 DATA = "parity.json"
@@ -31,7 +32,7 @@ def write(target: Path, reports: Sequence[Report], refused: Sequence[str] = ()) 
 def render(reports: Sequence[Report], refused: Sequence[str] = ()) -> str:
     """The page. refused: why pairs that were asked for aren't in it."""
     sheets = [sheet_of(report, f"p{number}") for number, report in enumerate(reports)]
-    return _template().render(sheets=sheets, board=scoreboard(sheets), refused=refused, data=DATA)
+    return printable(_template().render(sheets=sheets, board=scoreboard(sheets), refused=refused, data=DATA))
 
 
 @cache

@@ -142,7 +142,7 @@ def test_a_story_has_a_section_and_without_one_there_is_none(good: RunPair, judg
 
 
 def test_text_of_telemetry_is_never_markup(good: RunPair, judge: Judge) -> None:
-    evil = "<script>alert(1)</script><img src=http://evil.invalid/>"
+    evil = "\x1b\x00<script>alert(1)</script><img src=http://evil.invalid/>"
     Edit(good.sim).each("agg_round", lambda record: record.update(model=evil, reason=evil), cycle_is(5))
     Edit(good.sim).stored(lambda stored: stored["libraries"].update(evil=evil))
     page = shown(judge(good))

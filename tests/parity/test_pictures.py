@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from parity.engine import Result
 from parity.exhibits import Exhibit, Samples, Sequences, Tally, Timelines
 from parity.page.pictures import HEIGHT, MOST_CELLS, WIDTH, picture_of
+from parity.printable import printable
 from parity.rung import DIST, Finding
 from parity.rungs import LADDER
 
@@ -27,7 +28,7 @@ def check_within(svg: str | None) -> None:
     """It is XML, and every coordinate is a number inside the frame."""
     if svg is None:
         return
-    root = fromstring(svg)
+    root = fromstring(printable(svg))
     wide, high = float(root.attrib["width"]), float(root.attrib["height"])
     for each in root.iter():
         points = [tuple(map(float, point.split(","))) for point in each.get("points", "").split()]

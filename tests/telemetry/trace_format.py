@@ -32,7 +32,7 @@ def end(event: Event) -> int:
 
 
 def _shapes(events: list[Event]) -> Iterator[str]:
-    last = float("-inf")
+    last: dict[int, float] = {}
     for number, event in enumerate(events):
         where = f"event {number}"
         if event.get("ph") not in PHASES:
@@ -51,10 +51,9 @@ def _shapes(events: list[Event]) -> Iterator[str]:
             yield f"{where}: a slice without a length"
         if event["ph"] in "bestf" and not all(isinstance(event.get(name), str) for name in ("cat", "id")):
             yield f"{where}: no category or id"
-        same_run = number and events[number - 1]["pid"] == event["pid"]
-        if same_run and event["ts"] < last:
+        if event["ts"] < last.get(event.get("pid", 0), 0.0):
             yield f"{where}: earlier than the one before it"
-        last = event["ts"]
+        last[event.get("pid", 0)] = event["ts"]
 
 
 def _slices(events: list[Event]) -> Iterator[str]:
