@@ -46,8 +46,8 @@ def _suite(report: Report) -> Element:
     suite = Element("testsuite", name=name, time=f"{report.seconds:.3f}")
     properties = SubElement(suite, "properties")
     known = {"tier": pair.tier, "window": str(report.window), "real": pair.real.dir.label, "sim": pair.sim.dir.label}
-    for name, value in [*known.items(), *(("note", note) for note in report.notes)]:
-        SubElement(properties, "property", name=name, value=printable(value))
+    for key, value in [*known.items(), *(("note", note) for note in report.notes)]:
+        SubElement(properties, "property", name=key, value=printable(value))
     for result in report.results:
         suite.append(_case(result, name))
     _count(suite)

@@ -47,10 +47,13 @@ def slots_of(run: RunDir) -> list[Slot]:
     closes, ends, last = _closes(run), _ends(run), last_stamp(run)
     columns = ("id", "trainer", "model_version", "data_id", "iteration", "payload", "stamp_ns", "delay_ns", "due_ns")
     slots: list[Slot] = []
+    stamp: int
+    ending: Ending
     for row in run.telemetry.frame("dispatch").select(columns).sort("stamp_ns", "id", maintain_order=True).iter_rows():
-        key, start = row[0], row[6]
+        key, trainer, version, data_id, iteration, payload, start, delay, due = row
         stamp, ending = min([*ends.get(key, ()), (last, "open")], key=lambda end: end[0])
-        slots.append(Slot(*row[:7], start + row[7], row[8], max(start, stamp), ending, closes.get(key)))
+        work = (key, trainer, version, data_id, iteration, payload)
+        slots.append(Slot(*work, start, start + delay, due, max(start, stamp), ending, closes.get(key)))
     return slots
 
 

@@ -21,7 +21,7 @@ from tests.parity.fixtures import asynchronous, condition, fidelity, write_pair,
 
 Judge = Callable[..., Report]
 CSS = Path(__file__).parents[2] / "parity" / "page" / "page.css"
-UNDRAWN = {"K7", "K3a", "F", "Aa"}
+UNDRAWN = {"K7", "K3a", "K9", "F", "Aa", "Ovr"}
 """Rungs that tell a number alone: there is nothing to hold it against."""
 
 
