@@ -224,7 +224,7 @@ def luminance(colour: str) -> float:
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize(("scheme", "colours"), palettes())
+@pytest.mark.parametrize(("scheme", "colours"), list(palettes()))
 @pytest.mark.parametrize("ground", ["paper", "card", "rail"])
 def test_words_are_legible_in_light_and_dark(scheme: str, colours: dict[str, str], ground: str) -> None:
     for word in ("ink", "quiet", "real", "sim", "pass", "fail", "skip", "blocked", "diag", "error"):
