@@ -43,6 +43,7 @@ check: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m parity.docs > docs/rungs.md
+	$(BIN)/python -m parity.docs --schema > docs/parity.schema.json
 	$(BIN)/python -m flame.telemetry.docs > docs/telemetry.md
 	$(BIN)/python -m flame.telemetry.docs --schema > docs/telemetry.schema.json
 

@@ -9,11 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import orjson
-
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
-from parity.document import document
+from parity import document, junit, page
 from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.floor import NONE, Floor
 from parity.invariants import check_run, used
@@ -56,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         "paths", nargs="*", type=Path, metavar="PATH", help="runs, or folders of runs (default: the newest pairs under runs/)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of the report")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML, for continuous integration")
+    parser.add_argument("--html", type=Path, metavar="PATH", help="also write one HTML page (a .html file, or a folder) and parity.json")
     parser.add_argument(
         "--floor", nargs="+", type=Path, default=[], metavar="RUN", help="replicates, or folders of them: what real runs differ by"
     )
@@ -136,12 +136,24 @@ def _compare(pairs: Sequence[RunPair], options: argparse.Namespace, known: Mappi
         except (RefusedError, TelemetryError) as error:
             refused.append(str(error))
     if options.json:
-        sys.stdout.write(orjson.dumps(document(reports), option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(document.text(reports).decode())
     else:
         show(console(), reports)
+    _write(reports, refused, options)
     for reason in refused:
         print(f"error: {reason}", file=sys.stderr)
     return 2 if refused else max(report.exit_code for report in reports)
+
+
+def _write(reports: Sequence[Report], refused: Sequence[str], options: argparse.Namespace) -> None:
+    """The reports that are files. Raises UsageError for a place that can't be written."""
+    try:
+        if options.junit:
+            junit.write(options.junit, reports, refused)
+        if options.html:
+            print(f"wrote {page.write(options.html, reports, refused)}", file=sys.stderr)
+    except OSError as error:
+        raise UsageError(f"`{error.filename}` can't be written: {error.strerror}") from None
 
 
 def _validate(runs: Sequence[RunDir]) -> int:

@@ -6,9 +6,11 @@ the same value: no tolerance lives here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import TypeGuard
 
+from parity.exhibits import Sequences
 from parity.rung import Finding, failed, passed, skipped
 
 SHOWN = 5
@@ -25,14 +27,19 @@ Series = Mapping[str, object]
 def equal(what: str, real: Series, sim: Series) -> Finding:
     """Whether both series have the same places with the same values. what: the plural of a place, such as `cycles`."""
     places = list(real) + [place for place in sim if place not in real]
-    wrong = [place for place in places if place not in real or place not in sim or not same(real[place], sim[place])]
-    n, share = len(places), len(wrong) / max(1, len(places))
     if not places:
         return skipped(f"no {what} to compare", n=0)
+    parted = [place not in real or place not in sim or not same(real[place], sim[place]) for place in places]
+    exhibit = Sequences(what, places, [real.get(place) for place in places], [sim.get(place) for place in places], parted)
+    wrong = [place for place, apart in zip(places, parted, strict=True) if apart]
+    return replace(_judged(what, wrong, len(places), real, sim), exhibit=exhibit)
+
+
+def _judged(what: str, wrong: Sequence[str], n: int, real: Series, sim: Series) -> Finding:
     if not wrong:
         return passed(f"{n} {what} equal", effect=0.0, tol=0.0, n=n)
     reason = f"{mismatch(len(wrong), n, what)}, first at {wrong[0]}"
-    return failed(reason, effect=share, tol=0.0, n=n, detail=list(_lines(wrong, real, sim)))
+    return failed(reason, effect=len(wrong) / n, tol=0.0, n=n, detail=list(_lines(wrong, real, sim)))
 
 
 def mismatch(wrong: int, n: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""`docs/rungs.md`, from the rungs themselves: `python -m parity.docs > docs/rungs.md`, or `--check`.
+"""`docs/rungs.md`, from the rungs themselves, and the schema of the document: `python -m parity.docs [--schema | --check]`.
 
 The page is a function of the declarations and their docstrings. A docstring has a first line, and then
 the sections of `SECTIONS`, each with its text behind a colon; one that is missing is an error.
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from inspect import cleandoc
 from pathlib import Path
 
+from parity.document import schema
 from parity.rung import STAGES, Rung
 from parity.rungs import LADDER
 
-PAGE = Path(__file__).parents[1] / "docs" / "rungs.md"
+DOCS = Path(__file__).parents[1] / "docs"
 SECTIONS = ("What it checks", "Why", "Reads", "Statistic", "Tolerance", "Known limits")
 
 HEAD = """\
@@ -28,18 +29,27 @@ demands equality, whatever its statistic is in the fidelity tier (`commit_order:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the page, or check that the one on disk is current."""
+    """Print the page or the schema, or check that those on disk are current."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if arguments not in ([], ["--check"]):
-        print("usage: python -m parity.docs [--check]", file=sys.stderr)
+    if arguments == ["--check"]:
+        return _check()
+    if arguments not in ([], ["--schema"]):
+        print("usage: python -m parity.docs [--schema | --check]", file=sys.stderr)
         return 2
-    if not arguments:
-        sys.stdout.write(page())
-        return 0
-    current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page()
-    if not current:
-        print(f"{PAGE.name} is not current\nhint: python -m parity.docs > docs/{PAGE.name}", file=sys.stderr)
-    return 0 if current else 1
+    sys.stdout.write(schema() if arguments else page())
+    return 0
+
+
+def _check() -> int:
+    made = {"rungs.md": ("", page()), "parity.schema.json": ("--schema ", schema())}
+    stale = {name: flag for name, (flag, text) in made.items() if not _is(DOCS / name, text)}
+    for name, flag in stale.items():
+        print(f"{name} is not current\nhint: python -m parity.docs {flag}> docs/{name}", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
 def page() -> str:

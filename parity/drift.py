@@ -11,6 +11,7 @@ from math import cbrt, ceil, factorial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from parity.exhibits import Samples
 from parity.rung import Measure
 from parity.statistics import ALPHA, DRAWS, block_length
 
@@ -47,7 +48,8 @@ def drift(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "drift") -
     attainable = 1.0 if n < LEAST else max(2 / factorial(min(blocks, 20)), 1 / (DRAWS + 1))
     p = float((1 + (null >= effect - 1e-12).sum()) / (1 + null.size))
     needs = max(n + 1, LEAST, 6 * block if attainable > ALPHA else 0, ceil(n * cbrt(critical / tol) ** 2))
-    return Measure(name, effect, tol, n, critical, max(p, attainable), attainable, needs)
+    samples = Samples(np.asarray(real, np.float64), np.asarray(sim, np.float64), aligned=True)
+    return Measure(name, effect, tol, n, critical, max(p, attainable), attainable, needs, samples)
 
 
 def _slopes(rows: Array) -> Array:

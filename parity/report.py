@@ -74,10 +74,15 @@ def closing(report: Report) -> Text:
 
 def _title(report: Report) -> Text:
     condition, pair = report.pair.condition, report.pair
-    goals, slots = (_range(sorted(values)) for values in zip(*condition.possible_sizes, strict=True))
-    shape = f"N {condition.trainers}  K {goals}  C {slots}  {condition.loop}"
+    shape = "  ".join(shape_of(condition))
     text = Text("parity  ", style="bold").append(condition.baseline, style="bold cyan")
     return text.append(f"  seed {condition.seed}  {shape}  ").append(f"{pair.tier} tier", style="bold")
+
+
+def shape_of(condition: Condition) -> tuple[str, ...]:
+    """`N 10`, `K 3`, `C 5`, and the loop."""
+    goals, slots = (_range(sorted(values)) for values in zip(*condition.possible_sizes, strict=True))
+    return f"N {condition.trainers}", f"K {goals}", f"C {slots}", condition.loop
 
 
 def _range(values: Sequence[int]) -> str:
@@ -86,7 +91,7 @@ def _range(values: Sequence[int]) -> str:
 
 def _head(report: Report) -> Iterator[RenderableType]:
     """What was run; both runs side by side; what they share, and what they should share and don't."""
-    real, sim = _facts(report.pair.real), _facts(report.pair.sim)
+    real, sim = facts(report.pair.real), facts(report.pair.sim)
     table = Table.grid(padding=(0, 3))
     for style in ("dim", "", ""):
         table.add_column(style=style, overflow="fold")
@@ -114,7 +119,7 @@ SHARED = ("fingerprint", "condition", "device", "code", "libraries")
 """Facts that a pair should share. Another code or library is legitimate, and must be seen."""
 
 
-def _facts(run: Run) -> dict[str, str]:
+def facts(run: Run) -> dict[str, str]:
     """What the head says of one run."""
     verdict, meta = run.verdict, run.frame("run_meta")
     return {
@@ -186,7 +191,7 @@ def _told(result: Result) -> Iterator[RenderableType]:
         return
     blame = f"DOWNSTREAM of {', '.join(result.by)}" if result.by else "ROOT-CAUSE"
     yield (
-        text.append(f"{result.rung.name}  {_judged_by(result)}  ")
+        text.append(f"{result.rung.name}  {judged_by(result)}  ")
         .append(blame, style="dim" if result.by else "bold red")
         .append("  (only warns)" if result.warn else "")
     )
@@ -194,7 +199,8 @@ def _told(result: Result) -> Iterator[RenderableType]:
     yield from _detail(result)
 
 
-def _judged_by(result: Result) -> str:
+def judged_by(result: Result) -> str:
+    """The tier that judged, and whether by its statistic."""
     tier = result.tier.lower()
     return f"{tier}, by its statistic" if result.tier == DIST and result.finding.measures else tier
 

@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from parity.exhibits import Exhibit, Samples
+
 if TYPE_CHECKING:
     from parity.evidence import Pair, Window
 
@@ -51,7 +53,7 @@ class Measure:
 
     n: the smaller sample. critical: the largest effect that chance explains at ALPHA. p: of the effect
     under equal laws. attainable: the smallest p that so few blocks can give. needs: the n at which a
-    shift of `tol` would be seen.
+    shift of `tol` would be seen. samples: what it was computed from.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Measure:
     p: float
     attainable: float
     needs: int
+    samples: Samples | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ class Finding:
     """What a rung found. ok: None when nothing was judged (a DIAG's number, or a skip).
 
     effect, tol, n: the headline numbers. reason: one line. detail: more lines, shown under a failure.
-    measures: statistics that the engine judges together with those of the other rungs (Holm).
+    measures: statistics that the engine judges together with those of the other rungs (Holm). exhibit: what was
+    looked at, to be drawn.
     """
 
     ok: bool | None
@@ -80,6 +84,7 @@ class Finding:
     detail: tuple[str, ...] = ()
     measures: tuple[Measure, ...] = ()
     skip: bool = False
+    exhibit: Exhibit | None = field(default=None, compare=False, repr=False)
 
 
 def passed(reason: str = "", *, effect: float | None = None, tol: float | None = None, n: int | None = None) -> Finding:

@@ -5,9 +5,10 @@ that had nothing to look at says so, and is never a pass.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from parity.evidence import Run
+from parity.exhibits import Tally
 from parity.rung import Finding, failed, passed, skipped
 
 SHOWN = 5
@@ -28,6 +29,11 @@ def in_each(runs: Iterable[Run], look: Callable[[Run], Look], things: str) -> Fi
     nothing = [side for side, one in looks if one.n == 0 and not one.faults]
     if nothing:
         return skipped(f"{' and '.join(nothing)}: no {things} to look at")
+    exhibit = Tally(things, {side: (one.n, len(one.faults)) for side, one in looks})
+    return replace(_judged(looks, things), exhibit=exhibit)
+
+
+def _judged(looks: Sequence[tuple[str, Look]], things: str) -> Finding:
     n, wrong = sum(one.n for _, one in looks), [(side, fault) for side, one in looks for fault in one.faults]
     if not wrong:
         notes = ", ".join(f"{side} {one.note}" for side, one in looks if one.note)

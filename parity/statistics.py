@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from parity.exhibits import Samples
 from parity.rung import Measure
 
 ALPHA = 0.01
@@ -151,7 +152,8 @@ def _measure(name: str, statistic: Statistic, real: Array, sim: Array, *, tol: f
     critical = float(np.quantile(null, 1 - ALPHA, method="higher"))
     p = float((1 + (null >= effect - 1e-12).sum()) / (1 + null.size))
     n = min(real.size, sim.size)
-    return Measure(name, effect, tol, n, critical, max(p, attainable), attainable, _needs(n, block, critical, tol, attainable))
+    needs = _needs(n, block, critical, tol, attainable)
+    return Measure(name, effect, tol, n, critical, max(p, attainable), attainable, needs, Samples(real, sim, aligned))
 
 
 def _needs(n: int, block: int, critical: float, tol: float, attainable: float) -> int:

@@ -47,7 +47,7 @@ def compare_at_common_instant(pair: Pair, window: Window, told: Told) -> Finding
     if pair.exact:
         finding = equal("counts", real, sim)
         counts = ", ".join(f"{name} {count}" for name, count in real.items())
-        return passed(f"{where}: {counts}", effect=0.0, tol=0.0, n=finding.n) if finding.ok else finding
+        return replace(finding, reason=f"{where}: {counts}") if finding.ok else finding
     apart = {name: abs(real[name] - sim[name]) for name in real}
     effects = {name: max(gap - 1, 0) / max(real[name], 1) for name, gap in apart.items()}
     worst = max(effects, key=lambda name: effects[name])

@@ -1,13 +1,16 @@
 """L1: the same trainers, in the same order, made the same model, cycle by cycle."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from parity.compare import mismatch, same, show, show_both
 from parity.evidence import BY_RULES, Pair, Run, Window
+from parity.exhibits import Sequences
 from parity.rung import DIAG, EXACT, LOGICAL, Finding, failed, passed, rung
 
 Plain = dict[str, Any]
+Cycles = dict[int, Plain]
 
 CADENCE = ("round", "data_id", "iteration", "model_version", "goal", "concurrency", "committed", "reason")
 ASSIGN = ("id", "staleness", "rate")
@@ -60,12 +63,22 @@ def cohort_sequence(pair: Pair, window: Window) -> Finding:
     aspects = [name for name in ASPECTS if pair.exact or name not in IN_TIME]
     real, sim = ({row["cycle"]: row for row in window.in_cycles(run.rounds).iter_rows(named=True)} for run in pair.runs)
     parted = {cycle: found for cycle in range(window.cycles) if (found := parted_aspects(real.get(cycle), sim.get(cycle), aspects))}
-    if not parted:
-        return _complete(pair, window)
+    finding = _differing_cycles(pair, window, real, sim, parted) if parted else _complete(pair, window)
+    return replace(finding, exhibit=_exhibit(window, real, sim, parted))
+
+
+def _differing_cycles(pair: Pair, window: Window, real: Cycles, sim: Cycles, parted: dict[int, list[str]]) -> Finding:
     first = min(parted)
     reason = f"{mismatch(len(parted), window.cycles, 'cycles')}, first at {_place(first, real.get(first) or sim.get(first) or {})}"
     detail = [*_told(real.get(first), sim.get(first), parted[first]), _tally(parted, window.cycles), _hint(pair)]
     return failed(reason, effect=len(parted) / window.cycles, tol=0.0, n=window.cycles, detail=detail)
+
+
+def _exhibit(window: Window, real: Cycles, sim: Cycles, parted: dict[int, list[str]]) -> Sequences:
+    """The cohorts in commit order, and the cycles that differ in anything."""
+    order, cycles = ASPECTS["order"], range(window.cycles)
+    one, two = ([order(side[cycle]) if cycle in side else None for cycle in cycles] for side in (real, sim))
+    return Sequences("cycles", [f"cycle {cycle}" for cycle in cycles], one, two, [cycle in parted for cycle in cycles])
 
 
 def _complete(pair: Pair, window: Window) -> Finding:

@@ -1,5 +1,7 @@
 """P1: each cycle is made of the same trainers."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from parity.compare import equal
@@ -32,7 +34,7 @@ def aggregation_sequence(pair: Pair, window: Window) -> Finding:
     finding = equal("contributor sets", *(_sets(run, window) for run in pair.runs))
     if pair.exact or all(_without_choice(run) for run in pair.runs):
         return finding
-    return Finding(None, f"not enforced, arrivals decide: {finding.reason}", finding.effect, finding.tol, finding.n)
+    return replace(finding, ok=None, reason=f"not enforced, arrivals decide: {finding.reason}", detail=())
 
 
 def _sets(run: Run, window: Window) -> dict[str, list[str]]:

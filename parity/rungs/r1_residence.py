@@ -1,9 +1,12 @@
 """R1: a trainer has one assignment at a time."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from parity.evidence import Pair, Run, Window
-from parity.ledger import Ledger, Row, ledger_of
+from parity.exhibits import Timelines
+from parity.inflight import overlapping, timeline_of
+from parity.ledger import ledger_of
 from parity.rung import INV, LOGICAL, Finding, rung
 from parity.single import Look, in_each
 
@@ -30,21 +33,17 @@ def residence(pair: Pair, window: Window) -> Finding:
     Tolerance: 0.
     Known limits: the whole run is looked at, the window or not. Which close took an update is U4's affair.
     """
-    return in_each(pair.runs, overlaps, "dispatches")
+    exhibit = Timelines({run.side: run.derived(timeline_of) for run in pair.runs})
+    return replace(in_each(pair.runs, overlaps, "dispatches"), exhibit=exhibit)
 
 
 def overlaps(run: Run) -> Look:
     """The dispatches of `run` to a trainer whose row before was still open."""
     ledger = run.derived(ledger_of)
     pairs = [pair for rows in ledger.by_trainer().values() for pair in pairwise(rows)]
-    open_then = sorted((pair for pair in pairs if _overlaps(ledger, *pair)), key=lambda pair: pair[1].seq)
+    open_then = sorted((pair for pair in pairs if overlapping(ledger, *pair)), key=lambda pair: pair[1].seq)
     faults = [
         f"cycle {row.cycle}: `{row.trainer}` got id {row.id} while id {before.id} (of cycle {before.cycle}) was open"
         for before, row in open_then
     ]
     return Look(len(ledger.rows), [*(f"id {twice} was dispatched twice" for twice in ledger.twice), *faults])
-
-
-def _overlaps(ledger: Ledger, before: Row, row: Row) -> bool:
-    free = ledger.busy_until(before)
-    return free is None or free > row.seq

@@ -2,7 +2,10 @@
 
 from statistics import fmean
 
+import numpy as np
+
 from parity.evidence import Pair, Window
+from parity.exhibits import Samples
 from parity.rung import DIAG, PHYSICAL, Finding, rung, skipped
 
 
@@ -30,6 +33,7 @@ def wall_disparity(pair: Pair, window: Window) -> Finding:
     lags = window.in_cycles(pair.real.rounds)["lag_s"].drop_nulls().to_list()
     if not lags:
         return skipped("real has no lag in the common cycles")
+    exhibit = Samples(np.array(lags), np.empty(0), aligned=True)
     half = len(lags) // 2
     growth = f", in the second half {fmean(lags[half:]) - fmean(lags[:half]):+.3f} s" if half else ""
-    return Finding(None, f"mean {fmean(lags):.3f} s, largest {max(lags):.3f} s{growth}", effect=fmean(lags), n=len(lags))
+    return Finding(None, f"mean {fmean(lags):.3f} s, largest {max(lags):.3f} s{growth}", effect=fmean(lags), n=len(lags), exhibit=exhibit)

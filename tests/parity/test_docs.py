@@ -14,9 +14,11 @@ def test_the_page_on_disk_is_current() -> None:
 
 
 def test_a_page_that_is_not_current_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(docs, "PAGE", tmp_path / "rungs.md")
+    monkeypatch.setattr(docs, "DOCS", tmp_path)
     assert docs.main(["--check"]) == 1
-    assert "hint: python -m parity.docs > docs/rungs.md" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "hint: python -m parity.docs > docs/rungs.md" in told
+    assert "hint: python -m parity.docs --schema > docs/parity.schema.json" in told
 
 
 def test_the_page_has_every_rung(capsys: pytest.CaptureFixture[str]) -> None:
