@@ -148,7 +148,7 @@ EARLY: dict[str, Case] = {
     "K3a": Case(slower_clock),
     "K3b": Case(slower_clock),
     "K4": Case(crawling_clock),
-    "K3": Case(uneven_clock, lambda: condition(stop={"cycles": 24})),
+    "K3": Case(uneven_clock, lambda: condition(stop={"cycles": 60})),
     "K2": Case(slower_clock, lambda: condition(stop={"cycles": 40})),
     "Wd": Case(lambda pair: Edit(pair.real).forget("agg_round", "lag_s")),
     "A1": Case(later, away, later, _away_fidelity),

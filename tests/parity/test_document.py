@@ -58,5 +58,5 @@ def test_another_document_does_not(spoil: str, good: RunPair, judge: Judge) -> N
 def test_the_schema_on_disk_is_current_and_closed() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == schema()
     parts = orjson.loads(schema())["$defs"]
-    assert set(parts) == {"EndEntry", "PairEntry", "RungEntry", "RunEntry", "Summary", "WindowEntry"}
+    assert set(parts) == {"EndEntry", "FloorEntry", "PairEntry", "RungEntry", "RunEntry", "Summary", "WindowEntry"}
     assert all(set(part["required"]) == set(part["properties"]) for part in parts.values())
