@@ -10,7 +10,8 @@ at phi 0.5, 0.8, 0.95 (nominal: 5 %):
   positions: trends that both share cancel;
 - others pool the blocks of both runs and deal them out anew.
 
-The length of a block is the AR(1) plug-in of Carlstein (Annals of Statistics, 1986). Few blocks can't
+The length of a block is the AR(1) plug-in of Carlstein (Annals of Statistics, 1986), and no less than makes
+`BLOCKS` of a long series. What is permuted are sums over blocks, so a million values cost what a thousand do. Few blocks can't
 give a small p, whatever the effect, so a short or strongly dependent series ends in "needs n", never
 in a verdict. Draws come from a fixed generator: a report is a function of the telemetry.
 
@@ -20,8 +21,9 @@ have been seen; otherwise neither.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import cbrt, ceil, comb
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,12 +37,27 @@ DRAWS = 9_999
 """Permutations. The smallest p is one in so many, and Holm asks for ALPHA over the number of measures: room for a hundred."""
 CELLS = 4_000_000
 """Cells of one slice of the permutation matrix, which bounds memory."""
+BLOCKS = 500
+"""Blocks of one side at most."""
+GRID = 256
+"""Values at which the KS distance of a permutation is looked at, at most: quantiles of the pooled values."""
 
 Array = NDArray[np.float64]
-Statistic = Callable[[Array, NDArray[np.bool_]], Array]
-"""(values, membership of real per draw) -> effect per draw."""
+Places = NDArray[np.int64]
 Deal = Callable[[np.random.Generator, int], NDArray[np.bool_]]
-"""(generator, draws) -> membership of real per draw."""
+"""(generator, draws) -> which blocks are real's, per draw: (draws, blocks)."""
+
+
+class Statistic(Protocol):
+    """An effect that hangs on the means of some features of the values on either side alone."""
+
+    def sums(self, values: Array, block: Places, grid: int | None) -> Array:
+        """The features, summed over each block: (blocks, features). block: of each value. grid: looks at so many places at most."""
+        ...
+
+    def effect(self, real: Array, sim: Array) -> Array:
+        """From the features' means, (draws, features) a side, the effect of each draw."""
+        ...
 
 
 def ks(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "KS", aligned: bool = False, slack: float = 0.0) -> Measure:
@@ -49,31 +66,31 @@ def ks(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "KS", aligned
     slack: values that lie no farther apart count as equal. Without it a clock of a few modelled values, and the same
     with a jitter of a millisecond, are as far apart as can be.
     """
-    return _measure(name, _ks(slack), _array(real), _array(sim), tol=tol, aligned=aligned)
+    return _measure(name, Ks(slack), _array(real), _array(sim), tol=tol, aligned=aligned)
 
 
 def distance(real: ArrayLike, sim: ArrayLike) -> float:
     """The KS distance alone, for a number without a verdict. Raises ValueError for an empty sample."""
     one, two = _array(real), _array(sim)
-    return float(_ks(0.0)(np.concatenate([one, two]), _origin(one, two))[0])
+    return _effect(Ks(0.0), one, two)
 
 
 def variation(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "TVD") -> Measure:
     """Total variation distance between the shares of classes; values are their numbers. Raises ValueError for an empty sample."""
-    return _measure(name, _variation, _array(real), _array(sim), tol=tol, aligned=False)
+    return _measure(name, Variation(), _array(real), _array(sim), tol=tol, aligned=False)
 
 
 def mean(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "mean", relative: bool = False, aligned: bool = False) -> Measure:
     """Absolute difference of the means, relative to real's mean when asked. Raises ValueError for an empty sample."""
     one, two = _array(real), _array(sim)
     scale = abs(float(one.mean())) if relative else 1.0
-    return _measure(name, _mean(scale or 1.0), one, two, tol=tol, aligned=aligned)
+    return _measure(name, Mean(scale or 1.0), one, two, tol=tol, aligned=aligned)
 
 
 def gap(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "mean gap") -> Measure:
     """Mean absolute difference of aligned series; chance: what the sign of the differences can explain."""
     difference = _array(real) - _array(sim)
-    bias = _measure(name, _mean(1.0), _array(real), _array(sim), tol=tol, aligned=True)
+    bias = _measure(name, Mean(1.0), _array(real), _array(sim), tol=tol, aligned=True)
     return replace(bias, effect=float(np.abs(difference).mean()))
 
 
@@ -84,7 +101,7 @@ def ratio(
     (up, down), (other_up, other_down) = (tuple(map(_array, side)) for side in (real, sim))
     both = float((up.mean() + other_up.mean()) / (down.mean() + other_down.mean()))
     parts = [(one - both * two) / two.mean() for one, two in ((up, down), (other_up, other_down))]
-    chance = _measure(name, _mean(1.0), *parts, tol=tol, aligned=True)
+    chance = _measure(name, Mean(1.0), *parts, tol=tol, aligned=True)
     effect = abs(float(up.mean() / down.mean() - other_up.mean() / other_down.mean()))
     return replace(chance, effect=effect)
 
@@ -144,16 +161,24 @@ def _array(values: ArrayLike) -> Array:
 
 
 def _measure(name: str, statistic: Statistic, real: Array, sim: Array, *, tol: float, aligned: bool) -> Measure:
-    values, block = np.concatenate([real, sim]), block_length(real, sim, aligned)
-    effect = float(statistic(values, _origin(real, sim))[0])
-    sizes = real.size, sim.size
-    deal = _swaps(real.size, block) if aligned else _deals(*sizes, block)
-    null, attainable = _null(statistic, values, deal), max(_attainable(*sizes, block, aligned), 1 / (DRAWS + 1))
+    block = max(block_length(real, sim, aligned), ceil(max(real.size, sim.size) / BLOCKS))
+    one, two = (np.arange(side.size) // block for side in (real, sim))
+    many = int(one[-1]) + 1, int(two[-1]) + 1
+    places, values = np.concatenate([one, many[0] + two]), np.concatenate([real, sim])
+    deal = _swaps(many[0]) if aligned else _deals(*many)
+    null, effect = _null(statistic, values, places, deal), _effect(statistic, real, sim)
+    attainable = max(_attainable(*many, aligned), 1 / (DRAWS + 1))
     critical = float(np.quantile(null, 1 - ALPHA, method="higher"))
     p = float((1 + (null >= effect - 1e-12).sum()) / (1 + null.size))
     n = min(real.size, sim.size)
     needs = _needs(n, block, critical, tol, attainable)
     return Measure(name, effect, tol, n, critical, max(p, attainable), attainable, needs, Samples(real, sim, aligned))
+
+
+def _effect(statistic: Statistic, real: Array, sim: Array) -> float:
+    sides = np.repeat([0, 1], [real.size, sim.size])
+    means = statistic.sums(np.concatenate([real, sim]), sides, None) / np.array([[real.size], [sim.size]])
+    return float(statistic.effect(means[:1], means[1:])[0])
 
 
 def _needs(n: int, block: int, critical: float, tol: float, attainable: float) -> int:
@@ -162,77 +187,104 @@ def _needs(n: int, block: int, critical: float, tol: float, attainable: float) -
     return max(n + 1, blocks, ceil(n * (critical / tol) ** 2))
 
 
-def _origin(real: Array, sim: Array) -> NDArray[np.bool_]:
-    return np.concatenate([np.ones(real.size, bool), np.zeros(sim.size, bool)])[None, :]
-
-
-def _null(statistic: Statistic, values: Array, deal: Deal) -> Array:
+def _null(statistic: Statistic, values: Array, places: Places, deal: Deal) -> Array:
     """Effects under permuted blocks."""
     generator = np.random.Generator(np.random.Philox(key=values.size))
-    rows = max(1, CELLS // values.size)
+    sums, counts = statistic.sums(values, places, GRID), np.bincount(places).astype(np.float64)
+    rows = max(1, CELLS // max(sums.shape))
     draws = [min(rows, DRAWS - start) for start in range(0, DRAWS, rows)]
-    return np.concatenate([statistic(values, deal(generator, count)) for count in draws])
+    return np.concatenate([_drawn(statistic, sums, counts, deal(generator, count)) for count in draws])
 
 
-def _attainable(n: int, m: int, block: int, aligned: bool) -> float:
-    one, two = ceil(n / block), ceil(m / block)
+def _drawn(statistic: Statistic, sums: Array, counts: Array, labels: NDArray[np.bool_]) -> Array:
+    weights = labels.astype(np.float64)
+    real, size = weights @ sums, weights @ counts
+    return statistic.effect(real / size[:, None], (sums.sum(axis=0) - real) / (counts.sum() - size)[:, None])
+
+
+def _attainable(one: int, two: int, aligned: bool) -> float:
     if aligned:
         return float(2.0 ** (1 - one))
     return (2 if one == two else 1) / comb(one + two, one)
 
 
-def _swaps(n: int, block: int) -> Deal:
-    """Memberships in which real and sim are exchanged in randomly chosen blocks of positions."""
+def _swaps(blocks: int) -> Deal:
+    """Real and sim are exchanged in randomly chosen blocks of positions."""
 
     def deal(generator: np.random.Generator, draws: int) -> NDArray[np.bool_]:
-        kept = generator.integers(0, 2, (draws, ceil(n / block)), dtype=np.int8).astype(bool)
-        kept = np.repeat(kept, block, axis=1)[:, :n]
+        kept = generator.integers(0, 2, (draws, blocks), dtype=np.int8).astype(bool)
         return np.concatenate([kept, ~kept], axis=1)
 
     return deal
 
 
-def _deals(n: int, m: int, block: int) -> Deal:
-    """Memberships in which the blocks of both are dealt out anew, as many to real as it had."""
-    one, two = ceil(n / block), ceil(m / block)
+def _deals(one: int, two: int) -> Deal:
+    """The blocks of both are dealt out anew, as many to real as it had."""
 
     def deal(generator: np.random.Generator, draws: int) -> NDArray[np.bool_]:
         labels = np.zeros((draws, one + two), bool)
         labels[:, :one] = True
-        labels = generator.permuted(labels, axis=1)
-        first, second = np.repeat(labels[:, :one], block, axis=1)[:, :n], np.repeat(labels[:, one:], block, axis=1)[:, :m]
-        return np.concatenate([first, second], axis=1)
+        return generator.permuted(labels, axis=1)
 
     return deal
 
 
-def _ks(slack: float) -> Statistic:
-    def statistic(values: Array, membership: NDArray[np.bool_]) -> Array:
-        order = np.argsort(values, kind="stable")
-        ordered, ours = values[order], membership[:, order]
-        ends = np.append(np.flatnonzero(np.diff(ordered)), ordered.size - 1)
-        beyond = np.searchsorted(ordered, ordered[ends] + slack, side="right") - 1
-        real = np.cumsum(ours, axis=1, dtype=np.float64) / ours.sum(axis=1, keepdims=True)
-        sim = np.cumsum(~ours, axis=1, dtype=np.float64) / (~ours).sum(axis=1, keepdims=True)
-        apart = np.maximum(real[:, ends] - sim[:, beyond], sim[:, ends] - real[:, beyond]).max(axis=1)
+@dataclass(frozen=True, slots=True)
+class Ks:
+    """The KS distance. Features: whether a value is at most x, and at most x + slack, for each x that is looked at."""
+
+    slack: float
+
+    def sums(self, values: Array, block: Places, grid: int | None) -> Array:
+        """Counts."""
+        at = np.unique(values)
+        if grid is not None and at.size > grid:
+            at = np.unique(np.quantile(values, np.linspace(0, 1, grid), method="lower"))
+        beyond = at + self.slack if self.slack else at
+        return np.concatenate([_at_most(at, values, block), _at_most(beyond, values, block)], axis=1)
+
+    def effect(self, real: Array, sim: Array) -> Array:
+        """The largest lead of either side."""
+        half = real.shape[1] // 2
+        apart = np.maximum(real[:, :half] - sim[:, half:], sim[:, :half] - real[:, half:]).max(axis=1)
         return np.asarray(np.maximum(apart, 0.0))
 
-    return statistic
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """Half the sum of the differences of shares. Features: whether a value is of the class."""
+
+    def sums(self, values: Array, block: Places, grid: int | None) -> Array:
+        """Counts, by class."""
+        classes, which = np.unique(values, return_inverse=True)
+        return _counts(which, classes.size, block)
+
+    def effect(self, real: Array, sim: Array) -> Array:
+        """Half the sum."""
+        return np.asarray(np.abs(real - sim).sum(axis=1) / 2)
 
 
-def _variation(values: Array, membership: NDArray[np.bool_]) -> Array:
-    classes = (values[:, None] == np.unique(values)[None, :]).astype(np.float64)
-    weights = membership.astype(np.float64)
-    real = (weights @ classes) / weights.sum(axis=1, keepdims=True)
-    sim = ((1 - weights) @ classes) / (1 - weights).sum(axis=1, keepdims=True)
-    return np.asarray(np.abs(real - sim).sum(axis=1) / 2)
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The difference of the means, in units of `scale`. Feature: the value."""
+
+    scale: float
+
+    def sums(self, values: Array, block: Places, grid: int | None) -> Array:
+        """Of the values."""
+        return np.bincount(block, weights=values).astype(np.float64)[:, None]
+
+    def effect(self, real: Array, sim: Array) -> Array:
+        """The difference."""
+        return np.asarray(np.abs(real - sim)[:, 0] / self.scale)
 
 
-def _mean(scale: float) -> Statistic:
-    def statistic(values: Array, membership: NDArray[np.bool_]) -> Array:
-        weights = membership.astype(np.float64)
-        real = (weights @ values) / weights.sum(axis=1)
-        sim = ((1 - weights) @ values) / (1 - weights).sum(axis=1)
-        return np.asarray(np.abs(real - sim) / scale)
+def _at_most(limits: Array, values: Array, block: Places) -> Array:
+    """How many values of each block are at most each limit: (blocks, limits)."""
+    return np.asarray(np.cumsum(_counts(np.searchsorted(limits, values), limits.size + 1, block)[:, :-1], axis=1))
 
-    return statistic
+
+def _counts(which: Places, many: int, block: Places) -> Array:
+    """How many values of each block are of each number below `many`: (blocks, many)."""
+    blocks = int(block[-1]) + 1
+    return np.bincount(block * many + which, minlength=blocks * many).reshape(blocks, many).astype(np.float64)
