@@ -137,9 +137,8 @@ def _by_rung(report: Report, made: Sequence[tuple[Recorded, Measure]]) -> dict[s
 def shifted(recorded: Recorded, factor: float, n: int) -> Measure:
     """The measure of the first n values a side, with a shift of `factor` tolerances put into the sim's."""
     real, sim = recorded.real[:n], recorded.sim[:n]
-    if recorded.statistic.__qualname__.startswith("_mean"):
-        unit = float(recorded.statistic(np.concatenate([real, real + 1]), statistics._origin(real, real))[0])
-        sim = sim + factor * recorded.tol / unit
+    if isinstance(recorded.statistic, statistics.Mean):
+        sim = sim + factor * recorded.tol * recorded.statistic.scale
     else:
         moved = np.random.Generator(np.random.Philox(key=n)).permutation(n)[: round(factor * recorded.tol * n)]
         sim = sim.copy()

@@ -33,6 +33,8 @@ LEAST = 30
 KINDS = ("accepted", "agg_eval", "agg_round", "dispatch", "fault", "lateness", "trainer_round", "withheld")
 
 Array = NDArray[np.float64]
+ALWAYS, SOMETIMES = ("queue", "compute", "hold"), ("to_device", "to_host", "encode")
+"""Phases of a job that every real run has, and those that its task may not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def _measured(run: RunDir) -> Measured:
 
 def _phases() -> pl.Expr:
     """Seconds from the receipt of an assign to its update; null where the phases weren't measured."""
-    return sum((pl.col("phases").str.json_path_match(f"$.{name}").cast(pl.Float64) for name in ("queue", "compute", "hold")), pl.lit(0.0))
+    spans = {name: pl.col("phases").str.json_path_match(f"$.{name}").cast(pl.Float64) for name in (*ALWAYS, *SOMETIMES)}
+    return sum((span if name in ALWAYS else span.fill_null(0.0) for name, span in spans.items()), pl.lit(0.0))
 
 
 def _undisturbed(updates: pl.DataFrame, faults: pl.DataFrame, grace_s: float) -> pl.DataFrame:
