@@ -30,7 +30,7 @@ class World(Frozen):
     latency: a file of `flame calibrate`, whose measured latencies a sim draws (None: nothing is ever late); draw: which draws.
     wire: `roundtrip` encodes and decodes every message in sim too. level: how much telemetry.
     blobs: whether journals keep the tensors, without which a replay can't be made.
-    checkpoint: commits between two checkpoints of a simulation (`flame resume`), 0 for none.
+    checkpoint: commits between two checkpoints (`flame resume`), 0 for none; None: 25 in a simulation, each for real.
     """
 
     kind: Literal["sim", "real"] = "sim"
@@ -45,4 +45,4 @@ class World(Frozen):
     level: Literal["full", "commits", "summary"] = "full"
     journal: bool = True
     blobs: Literal["all", "none"] = "all"
-    checkpoint: NonNegativeInt = 25
+    checkpoint: NonNegativeInt | None = None

@@ -197,7 +197,7 @@ def replay(
 
 @app.command()
 def resume(run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a simulation that was cut short.")]) -> None:
-    """Go on with a simulation that was killed or stopped, from its last checkpoint, to the same end."""
+    """Go on with a run that was killed or stopped, from its last checkpoint; a simulation to the same end."""
     from flame.launch.resuming import resume_run
 
     with refusals():

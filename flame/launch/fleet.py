@@ -14,9 +14,10 @@ from time import monotonic, sleep
 from typing import Any
 
 from flame.core.messages import AGGREGATOR
-from flame.launch.processes import Spec, aggregator_main, incarnation_of, worker_main
+from flame.launch.processes import Spec, aggregator_main, worker_main
 from flame.runtime.compute import fork_server
 from flame.runtime.control import Founded
+from flame.runtime.session import incarnation_of
 
 GRACE_S = 3.0
 FOUND_WAIT_S = 60.0
@@ -25,12 +26,14 @@ FOUND_WAIT_S = 60.0
 
 @dataclass(slots=True)
 class Child:
-    """One process. respawns: how often it was started again. buried: its death has been dealt with."""
+    """One process. life: which of its worker's, over all parts of a run. respawns: how often it was started again. buried: its
+    death has been dealt with."""
 
     name: str
     nodes: list[str]
     process: ForkServerProcess
     pipe: Connection
+    life: int = 0
     respawns: int = 0
     ready: bool = False
     buried: bool = False
@@ -38,7 +41,7 @@ class Child:
     @property
     def incarnation(self) -> str:
         """What a worker of this life calls itself."""
-        return incarnation_of(self.name, self.respawns)
+        return incarnation_of(self.name, self.life)
 
     def tell(self, order: Any) -> None:
         """Send an order; a dead child doesn't hear it."""
@@ -84,8 +87,9 @@ class Fleet:
         self._start_worker(child.name, child.nodes, child.respawns + 1)
 
     def _start_worker(self, name: str, nodes: list[str], respawn: int) -> None:
-        self._start(name, nodes, worker_main, (name, respawn, nodes))
-        self.children[name].respawns = respawn
+        life = self._spec.lives + respawn
+        self._start(name, nodes, worker_main, (name, life, nodes))
+        self.children[name].life, self.children[name].respawns = life, respawn
 
     def _start(self, name: str, nodes: list[str], main: Callable[..., None], args: tuple[Any, ...]) -> None:
         mine, theirs = self._context.Pipe()

@@ -24,12 +24,15 @@ from flame.core.time import in_seconds, seconds
 from flame.learn.learner import Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
+from flame.runtime.aggregator_side import AggregatorSide, Standing
 from flame.runtime.books import Books, open_books, presence, verdict_of, write_verdict
+from flame.runtime.checkpoint import Checkpoint, keeper
 from flame.runtime.compute import Beside
 from flame.runtime.control import Crashed, Finish, Founded, Orphaned
 from flame.runtime.mqtt import MqttTransport
 from flame.runtime.real import Driver
-from flame.runtime.sides import AggregatorSide, WorkerSide
+from flame.runtime.session import incarnation_of
+from flame.runtime.worker_side import WorkerSide
 from flame.telemetry.records import StepTiming
 
 LAST_SECONDS = 5.0
@@ -44,7 +47,8 @@ class Spec:
     """What a child needs to know. run: its directory. group: the process group to join, 0 to found it.
 
     code: digest of the library as the launcher has it; its children are forked from the same. environment: the
-    launcher's, since a fork server keeps that of its own start.
+    launcher's, since a fork server keeps that of its own start. lives: of its workers before, where the run goes on
+    from its checkpoint; 0 for a new run.
     """
 
     run: Path
@@ -55,6 +59,7 @@ class Spec:
     group: int
     code: str
     environment: dict[str, str]
+    lives: int = 0
 
 
 def aggregator_main(spec: Spec, pipe: Connection) -> None:
@@ -63,9 +68,12 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
         condition = spec.condition
         learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
         facts = learner.facts
-        books = open_books(spec.run, AGGREGATOR, "1", condition, spec.world, facts, [AGGREGATOR])
-        aggregator = Aggregator(condition, facts.init, facts.bins, spec.world.level, facts.layout)
-        side = AggregatorSide(aggregator, presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0), facts, spec.code), child.report)
+        kept = Checkpoint.read(spec.run) if spec.lives else None
+        books = open_books(spec.run, AGGREGATOR, "1", condition, spec.world, facts, [AGGREGATOR], kept.place if kept else None)
+        standing: Standing | None = kept.state if kept else None
+        aggregator = standing.aggregator if standing else Aggregator(condition, facts.init, facts.bins, spec.world.level, facts.layout)
+        mine, keep = presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0), facts, spec.code), keeper(spec.run, books, spec.world)
+        side = AggregatorSide(aggregator, mine, child.report, keep, standing, spec.lives)
         transport = _transport(spec, AGGREGATOR, "1", [AGGREGATOR], child.mailbox, listens=True)
         compute = Beside(learner, child.mailbox.put)
         driver = Driver({AGGREGATOR: aggregator}, side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition))
@@ -78,18 +86,13 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
         transport.close()
 
 
-def incarnation_of(worker: str, respawn: int) -> str:
-    """The name of one life of a worker."""
-    return f"{worker}.{respawn}"
-
-
-def worker_main(spec: Spec, name: str, respawn: int, nodes: list[str], pipe: Connection) -> None:
+def worker_main(spec: Spec, name: str, life: int, nodes: list[str], pipe: Connection) -> None:
     """A worker's process: it hosts the trainers `nodes`."""
     with _Child(spec, name, pipe) as child:
-        condition, incarnation = spec.condition, incarnation_of(name, respawn)
+        condition, incarnation = spec.condition, incarnation_of(name, life)
         learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
         facts = learner.facts
-        books = open_books(spec.run, name, str(respawn), condition, spec.world, facts, nodes)
+        books = open_books(spec.run, name, str(life), condition, spec.world, facts, nodes)
         devices = profiles(condition)
         side = WorkerSide(name, incarnation, [presence(node, incarnation, devices[node], facts, spec.code) for node in nodes], child.report)
         transport = _transport(spec, name, incarnation, nodes, child.mailbox, listens=False)

@@ -1,4 +1,4 @@
-"""`flame resume`: go on with a simulation that was cut short."""
+"""`flame resume`: go on with a run that was cut short."""
 
 from pathlib import Path
 
@@ -24,10 +24,13 @@ def resume_run(path: Path, err: Console) -> int:
         condition, world, verdict = run.condition, run.world, run.verdict
     except TelemetryError as error:
         raise ConfigError(f"`{path}` can't be resumed: {error}", "give a run directory, one of `flame runs`") from None
-    if world.kind == "real":
-        raise ConfigError(f"`{path.name}` ran for real, and only a simulation has checkpoints", AGAIN)
-    if trace(path).going:
+    left = trace(path)
+    if left.going:
         raise ConfigError(f"`{path.name}` is still running", "wait for its end; `flame status` shows it")
+    if left.stray:
+        raise ConfigError(
+            f"processes of `{path.name}` are still there: {', '.join(map(str, left.others))}", "end them: `flame run --clean`"
+        )
     if verdict is not None and verdict.verdict not in CUT_SHORT:
         raise ConfigError(f"`{path.name}` has ended: {verdict.verdict}", "nothing is left to be done")
     shown = progress(condition.stop, err)

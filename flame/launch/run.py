@@ -29,12 +29,14 @@ from flame.launch.watch import Seen, Watch
 from flame.learn.learner import Facts, Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
+from flame.runtime.aggregator_side import Standing
 from flame.runtime.books import Books, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
 from flame.runtime.broker import BrokerError, open_broker
-from flame.runtime.checkpoint import Checkpoint, Checkpoints
+from flame.runtime.checkpoint import Checkpoint, keeper
 from flame.runtime.compute import Executor, Inline, Pool
 from flame.runtime.latency import latency_of
 from flame.runtime.meter import Meter
+from flame.runtime.rewind import rewind
 from flame.runtime.sim import Simulation, State
 from flame.telemetry.reader import Telemetry, compact
 from flame.telemetry.records import AggEval, AggRound, Record, StepTiming
@@ -87,7 +89,7 @@ def run(
 
 
 def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None) -> Run:
-    """Go on with a simulation that was cut short, from its last checkpoint: what follows is what would have followed.
+    """Go on with a run that was cut short, from its last checkpoint. In a simulation what follows is what would have followed.
 
     Raises NoCheckpoint where there is none for this code, ConfigError when data or model is missing.
     """
@@ -97,7 +99,11 @@ def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None)
     (path / "verdict.json").unlink(missing_ok=True)
     write_aside(path / "launcher.json", {"pid": os.getpid()})
     ui.started(path.name, world.kind)
-    return _ended(path, _simulate(path, condition, world, learner, ui, checkpoint), ui)
+    if world.kind == "sim":
+        return _ended(path, _simulate(path, condition, world, learner, ui, checkpoint), ui)
+    standing: Standing = checkpoint.state
+    lives = rewind(path, standing.pending.now, standing.dispatches.newest)
+    return _ended(path, _run_for_real(path, condition, world, ui, lives), ui)
 
 
 def _ended(path: Path, verdict: Verdict, ui: Ui) -> Run:
@@ -128,9 +134,8 @@ def make_directory(runs: Path, run_set: str, condition: Condition, world: World)
 def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui, checkpoint: Checkpoint | None = None) -> Verdict:
     place = checkpoint.place if checkpoint else None
     books = open_books(path, "sim", "1", condition, world, learner.facts, ["aggregator", *condition.nodes], place)
-    keeper = Checkpoints(path, books, world.checkpoint) if world.checkpoint else None
     try:
-        verdict = _simulated(books, condition, world, learner, ui, keeper, checkpoint.state if checkpoint else None)
+        verdict = _simulated(path, books, condition, world, learner, ui, checkpoint.state if checkpoint else None)
     except Exception as error:  # the run is over, and its directory must say why
         (path / "logs").mkdir(exist_ok=True)
         (path / "logs" / "sim.log").write_text("".join(format_exception(error)))
@@ -142,14 +147,14 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
 
 
 def _simulated(
-    books: Books, condition: Condition, world: World, learner: Learner, ui: Ui, keeper: Checkpoints | None, kept: State | None
-) -> Verdict:
+    path: Path, books: Books, condition: Condition, world: World, learner: Learner, ui: Ui, kept: State | None
+) -> Verdict:  # fmt: skip
     watcher = _Watcher(ui, condition.stop.wall_s)
     aggregator, trainers = (kept.aggregator, kept.trainers) if kept else _machines(condition, world, learner.facts)
     with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
         simulation = Simulation(
             aggregator, trainers, executor, books.journal, books.sink,
-            watcher=watcher, keeper=keeper, latency=latency_of(world), wire_roundtrip=world.wire == "roundtrip",
+            watcher=watcher, keep=keeper(path, books, world), latency=latency_of(world), wire_roundtrip=world.wire == "roundtrip",
         )  # fmt: skip
         outcome = simulation.resume(kept) if kept else simulation.run()
         counts = executor.counts()
@@ -211,12 +216,13 @@ class _Watcher:
 # ---- for real
 
 
-def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui) -> Verdict:
+def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui, lives: int = 0) -> Verdict:
+    """lives: that its workers had before, where it goes on from its checkpoint."""
     fleet: Fleet | None = None
     broker = open_broker(world.broker, path / "broker", condition.limits, group=0)
     try:
         broker.start(condition.limits.ready_wait_s)
-        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ)))
+        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ), lives))
         fleet.start()
         write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
         seen = Watch(fleet, broker, path, condition, ui).until_end()

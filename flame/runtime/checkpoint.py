@@ -1,22 +1,27 @@
-"""Checkpoints of a simulation: its state between two entries, and how far its books were written by then.
+"""Checkpoints: the state of a run while nothing is half-way, and how far its books were written by then.
 
-A checkpoint is the machines as they are, the heap, and the jobs that are out as tasks: tasks are pure, so what was being
-computed is computed again. It stands in one file, written aside and renamed. Going on from it cuts the books back to
-where they were, so that what follows is what would have followed.
+A checkpoint is the machines as they are, what they wait for (a simulation's heap, a real aggregator's timers and open
+assigns), and the jobs that are out as tasks: tasks are pure, so what was being computed is computed again. It stands in
+one file, written aside and renamed. Going on from it cuts the books back to where they were, so that what follows is
+what would have followed.
 
 The file is a pickle of this very code's objects: it holds the code's digest, and another code refuses it.
 """
 
 import os
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from flame.config.world import World
 from flame.runtime.books import Books, Place, code_digest
-from flame.runtime.sim import Simulation, State
 
 NAME = "checkpoint"
+
+EVERY = {"sim": 25, "real": 1}
+"""Commits between two of them, where the world doesn't say."""
 
 
 class NoCheckpoint(Exception):
@@ -25,11 +30,11 @@ class NoCheckpoint(Exception):
 
 @dataclass(slots=True)
 class Checkpoint:
-    """What lies in the file. code: digest of the code that wrote it. place: of its books."""
+    """What lies in the file. code: of the code that wrote it. place: of its books. state: `sim.State`, or a real run's `Standing`."""
 
     code: str
     place: Place
-    state: State
+    state: Any
 
     @classmethod
     def read(cls, run: Path) -> Self:
@@ -56,14 +61,20 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Writes one when a simulation begins, and after every `every` commits."""
+    """Writes one when a run begins, and after every `every` commits."""
 
     def __init__(self, run: Path, books: Books, every: int) -> None:
         self._run, self._books, self._every = run, books, every
         self._last: int | None = None
 
-    def seen(self, simulation: Simulation) -> None:
-        """An entry is done: write one if it is time."""
-        if self._last is None or simulation.version - self._last >= self._every:
-            self._last = simulation.version
-            Checkpoint(code_digest(), self._books.place(), simulation.state()).write(self._run)
+    def keep(self, version: int, state: Callable[[], Any]) -> None:
+        """Nothing is half-way, the model is at `version`: write one if it is time."""
+        if self._last is None or version - self._last >= self._every:
+            self._last = version
+            Checkpoint(code_digest(), self._books.place(), state()).write(self._run)
+
+
+def keeper(run: Path, books: Books, world: World) -> Callable[[int, Callable[[], Any]], None] | None:
+    """What keeps the state of a run of that world; None where it wants none."""
+    every = EVERY[world.kind] if world.checkpoint is None else world.checkpoint
+    return Checkpoints(run, books, every).keep if every else None

@@ -12,7 +12,7 @@ heartbeats. The driver knows neither.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
 from time import monotonic_ns
@@ -22,10 +22,12 @@ from flame.core.effects import CancelTimer, Compute, Effect, Emit, Send, SetTime
 from flame.core.events import ComputeDone, ComputeFailed, Event, TimerFired, TimerKey
 from flame.core.machine import IllegalEvent, Machine
 from flame.core.messages import Message, Update
+from flame.core.tasks import Task
 from flame.core.time import in_seconds
 from flame.runtime import codec
 from flame.runtime.compute import Beside, Computed
 from flame.runtime.control import Order
+from flame.runtime.jobs import Job, Pending
 from flame.runtime.journal import Blank, Journal
 from flame.runtime.meter import Meter
 from flame.runtime.mqtt import Connected, Disconnected, Inbound, MqttTransport, Raw, Refused
@@ -72,6 +74,10 @@ class Side(Protocol):
         """A machine has stepped."""
         ...
 
+    def rested(self, driver: "Driver") -> None:
+        """Nothing is half-way."""
+        ...
+
     def fill(self, driver: "Driver", record: Any) -> Any:
         """The record with what was measured."""
         ...
@@ -79,20 +85,6 @@ class Side(Protocol):
     def stopped(self, driver: "Driver", node: str, stop: Stop) -> None:
         """A machine is done."""
         ...
-
-
-@dataclass(slots=True)
-class Job:
-    """A compute that is out, and the update that comes of it. decode: of its assign, ns. Instants are monotonic ns."""
-
-    node: str
-    id: int
-    not_before: int
-    decode: int
-    submitted: int
-    measured: Computed | None = None
-    answered: int = 0
-    update: bytes = b""
 
 
 class Driver:
@@ -116,7 +108,7 @@ class Driver:
         self.waited = 0
         self._mailbox, self._heartbeat = mailbox, heartbeat
         self._deadlines: list[tuple[int, int, Callable[[], None]]] = []
-        self._cancelled: set[TimerKey] = set()
+        self._timers: dict[tuple[str, TimerKey], int] = {}
         self._serial = 0
         self._jobs: dict[tuple[str, int], Job] = {}
         self._decoded = 0
@@ -136,12 +128,26 @@ class Driver:
         while self.ended is None:
             self._serve(self._wait())
             self._fire()
+            self.side.rested(self)
         self._report_resources()
         return self.ended
 
     def end(self, stop: Stop) -> None:
         """Leave the loop after what is being done."""
         self.ended = self.ended or stop
+
+    def pending(self) -> Pending:
+        """What this process waits for."""
+        jobs = [(job.node, job.id, job.task, job.not_before - (self.origin or 0)) for job in self._jobs.values()]
+        return Pending(self.now, [(node, key, at) for (node, key), at in self._timers.items()], jobs)
+
+    def go_on(self, pending: Pending) -> None:
+        """Wait for what a process that is gone was waiting for; the clock goes on from where it stood."""
+        self.origin = monotonic_ns() - pending.now
+        for timer in pending.timers:
+            self._set(*timer)
+        for job in pending.jobs:
+            self._submit(*job)
 
     def after(self, delay: int, call: Callable[[], None]) -> None:
         """Call `call` in the loop, `delay` ns from now or later."""
@@ -234,19 +240,26 @@ class Driver:
                 for number, each in enumerate(messages := self.side.outgoing(self, node, to, msg)):
                     self.post(node, to, each, again=number < len(messages) - 1)
             case Compute(job=job, task=task, not_before=not_before):
-                self._jobs[node, job] = Job(node, job, not_before + (self.origin or 0), self._decoded, monotonic_ns())
-                self.compute.submit((node, job), task, not_before)
+                self._submit(node, job, task, not_before)
             case SetTimer(key=key, at=at):
-                self._at(at + (self.origin or 0), lambda: self._timer(node, key))
+                self._set(node, key, at)
             case CancelTimer(key=key):
-                self._cancelled.add(key)
+                self._timers.pop((node, key), None)
             case Stop():
                 self.side.stopped(self, node, effect)
 
-    def _timer(self, node: str, key: TimerKey) -> None:
-        if key in self._cancelled:
-            self._cancelled.discard(key)
-        else:
+    def _submit(self, node: str, job: int, task: Task, not_before: int) -> None:
+        self._jobs[node, job] = Job(node, job, task, not_before + (self.origin or 0), self._decoded, monotonic_ns())
+        self.compute.submit((node, job), task, not_before)
+
+    def _set(self, node: str, key: TimerKey, at: int) -> None:
+        self._timers[node, key] = at
+        self._at(at + (self.origin or 0), lambda: self._timer(node, key, at))
+
+    def _timer(self, node: str, key: TimerKey, at: int) -> None:
+        """Fire it, unless it was cancelled, or set again to another instant."""
+        if self._timers.get((node, key)) == at:
+            del self._timers[node, key]
             self.deliver(node, TimerFired(key))
 
     def _computed(self, done: Computed) -> None:
@@ -284,17 +297,7 @@ class Driver:
 
     def _write(self, node: str, record: Any) -> None:
         if isinstance(record, TrainerRound):
-            record = replace(record, phases=self._phases(self._jobs[node, record.id]))
+            record = replace(record, phases=self._jobs[node, record.id].phases())
         else:
             record = self.side.fill(self, record)
         self.sink.write(node, self.now, getattr(getattr(self.machines[node], "inbox", None), "frontier", None), record)
-
-    def _phases(self, job: Job) -> dict[str, float]:
-        """Seconds of each phase. From the assign's receipt to the update they add up; decoding it was before."""
-        done = job.measured
-        assert done is not None
-        instants = (job.submitted, done.started_at, done.ended_at, job.answered, monotonic_ns())
-        spans = zip(("queue", "compute", "hold", "encode"), instants, instants[1:], strict=False)
-        phases = {name: in_seconds(after - before) for name, before, after in spans}
-        phases["compute"] -= sum(done.finished.moved.values())
-        return {"decode": in_seconds(job.decode), **phases, **done.finished.moved}

@@ -37,10 +37,12 @@ class Dispatches:
 
     recall: the full weights of a version that may have been sent to nobody whole.
     What is sent again says anew when it was sent, so that its trainer waits for what is left until the due.
+    newest: the largest id that was sent.
     """
 
     def __init__(self, resend: int, recall: Callable[[int], Payload]) -> None:
         self._resend, self._recall = resend, recall
+        self.newest = 0
         self._open: dict[int, _Open] = {}
         self._by_node: dict[str, int] = {}
         self._weights: dict[int, Payload] = {}
@@ -50,7 +52,7 @@ class Dispatches:
     def send(self, node: str, assign: Assign, now: int) -> list[Message]:
         """What to send for a new assign: itself, after the weights if this incarnation lacks them."""
         self._open[assign.id] = _Open(node, assign, now)
-        self._by_node[node] = assign.id
+        self._by_node[node] = self.newest = assign.id
         if assign.version not in self._weights:
             self._weights[assign.version] = assign.payload if assign.payload.kind == "full" else self._recall(assign.version)
             self._forget_weights(assign.version)
@@ -108,6 +110,17 @@ class Dispatches:
         needed = {row.assign.version for row in self._open.values()} | {newest}
         for version in [version for version in self._weights if version not in needed]:
             del self._weights[version]
+
+
+def incarnation_of(worker: str, life: int) -> str:
+    """The name of one life of a worker."""
+    return f"{worker}.{life}"
+
+
+def life_of(incarnation: str) -> int:
+    """Which life of its worker an incarnation is; 0 for a name that doesn't say."""
+    told = incarnation.rpartition(".")[2]
+    return int(told) if told.isdecimal() else 0
 
 
 def builds_on(assign: Assign) -> tuple[int, ...]:

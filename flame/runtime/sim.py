@@ -62,14 +62,6 @@ class Watcher(Protocol):
         ...
 
 
-class Keeper(Protocol):
-    """Who may keep the state of a simulation, to go on from it later."""
-
-    def seen(self, simulation: "Simulation") -> None:
-        """An entry is done: nothing is half-way."""
-        ...
-
-
 @dataclass(slots=True)
 class Job:
     """What a machine waits for: the task that it handed out, and the claim on its result; None: to be handed out again."""
@@ -99,7 +91,11 @@ class State:
 
 
 class Simulation:
-    """One run. latency: how late things are. wire_roundtrip: encode and decode every message. ties: shuffles entries of one instant."""
+    """One run.
+
+    keep: takes the model version and what makes a State, before each entry. latency: how late things are. wire_roundtrip:
+    encode and decode every message. ties: shuffles entries of one instant.
+    """
 
     def __init__(
         self,
@@ -110,13 +106,13 @@ class Simulation:
         sink: Sink,
         *,
         watcher: Watcher | None = None,
-        keeper: Keeper | None = None,
+        keep: Callable[[int, Callable[[], State]], None] | None = None,
         latency: Latency | None = None,
         wire_roundtrip: bool = False,
         ties: Random | None = None,
     ) -> None:
         self._aggregator, self._trainers = aggregator, trainers
-        self._executor, self._journal, self._sink, self._watcher, self._keeper = executor, journal, sink, watcher, keeper
+        self._executor, self._journal, self._sink, self._watcher, self._keep = executor, journal, sink, watcher, keep
         self._wire_roundtrip, self._ties, self._latency = wire_roundtrip, ties, latency or Prompt()
         self._heap: list[tuple[int, float, int, str, Event | Job]] = []
         self._soon: deque[tuple[str, Event | Job]] = deque()
@@ -129,11 +125,6 @@ class Simulation:
         self._joined_s = 0.0
         self._phases: dict[str, float] = {}
         self._coded: dict[tuple[str, int], dict[str, float]] = {}
-
-    @property
-    def version(self) -> int:
-        """The model version."""
-        return self._aggregator.cycle.progress.model_version
 
     def run(self) -> Outcome:
         """Simulate to the end. Raises IllegalEvent, with step and time, where a machine got what it can't take."""
@@ -162,8 +153,8 @@ class Simulation:
     def _loop(self) -> Outcome:
         with _frozen():
             while self._ended is None and (self._heap or self._soon):
-                if self._keeper is not None:
-                    self._keeper.seen(self)
+                if self._keep is not None:
+                    self._keep(self._aggregator.cycle.progress.model_version, self.state)
                 self._advance(*self._next())
         wall = perf_counter() - self._started
         if self._ended is None:

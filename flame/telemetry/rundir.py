@@ -3,7 +3,7 @@
     runs/<UTC time>_<run-set>_<baseline>_n<N>_s<seed>_<real|sim>/
         condition.json   what was run: condition, world, fingerprints, library versions
         verdict.json     how it ended; a run without one is still going, or crashed
-        checkpoint       what a simulation goes on from (`flame resume`)
+        checkpoint       what the run goes on from (`flame resume`)
         telemetry/       journal/   blobs/   logs/
 
 Names are parsed as whole tokens, from both ends. A baseline may hold underscores and a run-set may

@@ -32,9 +32,11 @@ from flame.core.time import MILLISECOND, SECOND
 from flame.learn.learner import Learner
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime import sides
+from flame.runtime import aggregator_side
+from flame.runtime.aggregator_side import AggregatorSide
 from flame.runtime.control import Order, Report, Silent, WorkerLost, WorkerRestarted
 from flame.runtime.mqtt import Inbound
+from flame.runtime.worker_side import WorkerSide
 
 from .fake_process import Process, inbound
 from .trace import Trace
@@ -93,7 +95,7 @@ class World:
 
     def run(self) -> Trace:
         """Run to the end, or until nothing is released any more. What is raised ends up in the trace."""
-        with patch.object(sides, "monotonic_ns", self._clock):
+        with patch.object(aggregator_side, "monotonic_ns", self._clock):
             try:
                 self._start()
                 self._loop()
@@ -108,7 +110,7 @@ class World:
 
     def _start(self) -> None:
         machine = Aggregator(self.condition, self.learner.facts.init, self.learner.facts.bins)
-        side = sides.AggregatorSide(machine, _presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0)), self._reported)
+        side = AggregatorSide(machine, _presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0)), self._reported)
         self.processes[AGGREGATOR] = Process(self, AGGREGATOR, "1", {AGGREGATOR: machine}, side)
         self.processes[AGGREGATOR].start()
         for worker in self.hosts:
@@ -121,7 +123,7 @@ class World:
         devices = profiles(self.condition)
         presences = [_presence(node, incarnation, devices[node]) for node in self.hosts[worker]]
         machines = {node: Trainer(self.condition, devices[node]) for node in self.hosts[worker]}
-        side = sides.WorkerSide(worker, incarnation, presences, lambda report: None)
+        side = WorkerSide(worker, incarnation, presences, lambda report: None)
         self.processes[worker] = process = Process(self, worker, incarnation, machines, side)
         process.start()
 

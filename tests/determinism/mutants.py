@@ -28,9 +28,9 @@ from flame.roles.inbox import EVAL, FAULT, JOIN, STOP, UPDATE, Handle, Inbox
 from flame.roles.roster import FreeNodes, Roster, Row
 from flame.roles.trainer import Trainer
 from flame.runtime import liveness
+from flame.runtime.aggregator_side import AggregatorSide
 from flame.runtime.liveness import Liveness
 from flame.runtime.session import Answers, Dispatches
-from flame.runtime.sides import AggregatorSide
 
 
 def _same(condition: Condition) -> Condition:

@@ -1,12 +1,11 @@
-"""The two sides of the real world: what the aggregator's process does beyond stepping, and a worker's.
+"""What the aggregator's process does beyond stepping: presence, delivery, liveness.
 
-aggregator   waits for everybody (bounded), checks that all were made from the same bits, starts the
-             clock; keeps open assigns until they are answered; finds silent workers
-worker       announces its trainers, beats, runs each id once, and stops at the end of the run
+It waits for everybody (bounded), checks that all were made from the same bits, and starts the clock, or lets it
+go on from where a run was cut short. It keeps open assigns until they are answered, and finds silent workers.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic_ns
 from typing import Any
 
@@ -32,25 +31,44 @@ from flame.runtime.control import (
     WorkerLost,
     WorkerRestarted,
 )
+from flame.runtime.jobs import Pending
 from flame.runtime.liveness import Liveness
 from flame.runtime.mqtt import Inbound
 from flame.runtime.real import Driver
-from flame.runtime.session import Answers, Dispatches
+from flame.runtime.session import Dispatches, life_of
 from flame.telemetry.records import AggEval, AggRound, Fault, Lateness, Peer
 
 
-class AggregatorSide:
-    """Presence, delivery and liveness around the aggregator machine."""
+@dataclass(slots=True)
+class Standing:
+    """All that the aggregator's process goes on from. arrived: updates that wait for their turn, id -> (arrival, due), ns since ready."""
 
-    def __init__(self, aggregator: Aggregator, digests: Presence, report: Callable[[Report], None]) -> None:
+    aggregator: Aggregator
+    dispatches: Dispatches
+    arrived: dict[int, tuple[int, int]]
+    pending: Pending
+
+
+class AggregatorSide:
+    """Presence, delivery and liveness around the aggregator machine.
+
+    keep: takes the model version and what makes a Standing, whenever nothing is half-way. standing: what to go on from,
+    where the run was cut short; its workers had `lives` lives before, and what comes from those is refused.
+    """
+
+    def __init__(
+        self, aggregator: Aggregator, digests: Presence, report: Callable[[Report], None],
+        keep: Callable[[int, Callable[[], Standing]], None] | None = None, standing: Standing | None = None, lives: int = 0,
+    ) -> None:  # fmt: skip
         limits = aggregator.condition.limits
         self._aggregator, self._digests, self._report = aggregator, digests, report
+        self._keep, self._standing, self._lives = keep, standing, lives
         self._ready_wait, self._grace = seconds(limits.ready_wait_s), seconds(limits.grace_s)
-        self._dispatches = Dispatches(seconds(limits.resend_s), aggregator.shelf.weights)
+        self._dispatches = standing.dispatches if standing else Dispatches(seconds(limits.resend_s), aggregator.shelf.weights)
         self._liveness = Liveness(seconds(limits.grace_s))
         self._hosts: dict[str, list[str]] = {}
         self._present: dict[str, Presence] = {}
-        self._arrived: dict[int, tuple[int, int]] = {}
+        self._arrived = standing.arrived if standing else {}
         self._since_close = 0
         self._connected = True
 
@@ -76,10 +94,9 @@ class AggregatorSide:
             if fault:
                 self._crash(driver, fault)
                 return
-            back = presence.node in self._present
             self._present[presence.node] = presence
-            self._repeat(driver, presence.node, self._dispatches.present(presence.node, presence.incarnation, driver.now))
-            if back and driver.origin is not None:
+            if driver.origin is not None:
+                self._greet(driver, presence)
                 driver.note(Peer(presence.node, up=True, why="announced again", planned=False))
         if driver.origin is None and all(node in self._present for node in self._aggregator.condition.nodes):
             self._start(driver)
@@ -94,12 +111,23 @@ class AggregatorSide:
                 )
         return None
 
+    def _greet(self, driver: Driver, presence: Presence) -> None:
+        """Send a trainer what it must have: its open assign, with full weights for a new incarnation."""
+        self._repeat(driver, presence.node, self._dispatches.present(presence.node, presence.incarnation, driver.now))
+
     def _start(self, driver: Driver) -> None:
-        for node in sorted(self._present):
-            driver.deliver(AGGREGATOR, PeerUp(node, self._present[node].profile))
-        driver.origin = self._since_close = monotonic_ns()
-        driver.waited = 0
-        driver.deliver(AGGREGATOR, Started())
+        """Everybody is there: start the clock, or let it go on."""
+        present = [self._present[node] for node in sorted(self._present)]
+        driver.waited, self._since_close = 0, monotonic_ns()
+        if self._standing is not None:
+            driver.go_on(self._standing.pending)
+        for presence in present:
+            self._greet(driver, presence)
+        if self._standing is None:
+            for presence in present:
+                driver.deliver(AGGREGATOR, PeerUp(presence.node, presence.profile))
+            driver.origin = self._since_close = monotonic_ns()
+            driver.deliver(AGGREGATOR, Started())
 
     def _crash(self, driver: Driver, reason: str) -> None:
         driver.deliver(AGGREGATOR, StopAsked(reason, "CRASH"))
@@ -108,6 +136,9 @@ class AggregatorSide:
 
     def received(self, driver: Driver, inbound: Inbound) -> None:
         """An update, a presence, a heartbeat, or a last will."""
+        if life_of(inbound.incarnation) < self._lives:
+            driver.note(Fault("refused", inbound.src, f"its life {inbound.incarnation} was before this run went on"))
+            return
         match inbound.kind:
             case "message":
                 self._message(driver, inbound)
@@ -201,6 +232,12 @@ class AggregatorSide:
                 arrived, due = self._arrived.pop(assign)
                 driver.note(Lateness(assign, trainer, in_seconds(arrived - due), in_seconds(now - arrived)))
 
+    def rested(self, driver: Driver) -> None:
+        """Nothing is half-way: it may be kept, to go on from it later."""
+        if self._keep is not None and driver.origin is not None and driver.ended is None:
+            version = self._aggregator.cycle.progress.model_version
+            self._keep(version, lambda: Standing(self._aggregator, self._dispatches, self._arrived, driver.pending()))
+
     def fill(self, driver: Driver, record: Any) -> Any:
         """Measured fields of an AggRound; tell the launcher."""
         if isinstance(record, AggRound):
@@ -225,72 +262,3 @@ class AggregatorSide:
         self._report(Ended(stop.verdict, stop.reason, driver.now, driver.journal.seq))
         driver.transport.end(End(stop.reason))
         driver.end(stop)
-
-
-class WorkerSide:
-    """Announcing, heartbeats and answering for the trainers of one worker."""
-
-    def __init__(self, name: str, incarnation: str, presences: list[Presence], report: Callable[[Report], None]) -> None:
-        self._name, self._incarnation, self._presences, self._report = name, incarnation, presences, report
-        self._answers = Answers()
-        self._beating = False
-
-    def begin(self, driver: Driver) -> None:
-        """Announce the trainers: the connection is up and subscribed."""
-        driver.transport.announce(self._presences)
-        self._report(Ready(self._name))
-
-    def received(self, driver: Driver, inbound: Inbound) -> None:
-        """An assign, weights, or the end."""
-        if inbound.kind == "end":
-            for node in driver.machines:
-                driver.deliver(node, Received(AGGREGATOR, inbound.message))
-            driver.end(Stop("COMPLETED", "the run has ended"))
-        elif inbound.kind == "message" and inbound.src == AGGREGATOR and inbound.dst in driver.machines:
-            self._message(driver, inbound.dst, inbound.message)
-        else:
-            driver.note(Fault("refused", inbound.src, f"a {inbound.kind} for `{inbound.dst}` isn't for this worker"))
-
-    def _message(self, driver: Driver, node: str, msg: Message) -> None:
-        if driver.origin is None and isinstance(msg, Assign):
-            driver.origin = monotonic_ns() - msg.sent_now
-        deliver, repeat = self._answers.receive(node, msg)
-        if repeat is not None:
-            driver.post(node, AGGREGATOR, repeat, again=True)
-        if deliver is not None:
-            driver.deliver(node, Received(AGGREGATOR, deliver))
-
-    def connected(self, driver: Driver, again: bool) -> None:
-        """A new broker knows nothing: announce again."""
-        if again:
-            driver.transport.renew()
-            driver.note(Fault("reconnected", self._name, "the connection was lost and is back; trainers are announced again"))
-
-    def disconnected(self, driver: Driver) -> None:
-        """The transport renews the connection by itself."""
-
-    def ordered(self, driver: Driver, order: Order) -> None:
-        """Any order, and the launcher's end, means: stop."""
-        driver.end(Stop("INTERRUPTED", "the launcher is gone" if isinstance(order, Orphaned) else "asked to stop"))
-
-    def beat(self, driver: Driver) -> None:
-        """The main loop is alive."""
-        driver.transport.beat(Heartbeat(self._name, self._incarnation, self._answers.busy(), driver.compute.computing()))
-
-    def outgoing(self, driver: Driver, src: str, to: str, msg: Message) -> list[Message]:
-        """An update, remembered in case it is asked for again."""
-        if isinstance(msg, Update):
-            self._answers.sent(src, msg)
-        return [msg]
-
-    def stepped(self, driver: Driver, node: str, machine: Machine) -> None:
-        """Nothing is kept."""
-
-    def fill(self, driver: Driver, record: Any) -> Any:
-        """Nothing is measured beyond the phases."""
-        return record
-
-    def stopped(self, driver: Driver, node: str, stop: Stop) -> None:
-        """A trainer's crash is the worker's; its end comes with the run's."""
-        if stop.verdict == "CRASH":
-            driver.end(stop)
