@@ -1,9 +1,9 @@
 """How a run is carried out. Nothing here may change a decision or a bit of the model (exact tier)."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, model_validator
 
 from flame.config.errors import nearest
 from flame.config.frozen import Frozen
@@ -21,12 +21,20 @@ def _known_broker(broker: str) -> str:
     return broker
 
 
+def _a_level(user: str) -> str:
+    if not user or any(sign in user for sign in "/+#"):
+        raise ValueError(f"a user's runs have topics under its name, which `{user}` can't be part of; use a name without / + #")
+    return user
+
+
 class World(Frozen):
     """One of the two worlds and its machinery.
 
     device: where torch computes, `cpu`, `cuda:N`, or `auto`; a GPU is for the fidelity tier alone (`flame.learn.device`).
     broker: `embedded` (in the launcher's process tree), `mosquitto` (a private one), or HOST:PORT of a running one.
-    workers: processes that host the trainers (real). pool: compute processes (sim), 0 computes inline.
+    broker_user: whom to be there, with the password of the environment; broker_ca: file of its authority, for TLS.
+    workers: processes that host the trainers (real); remote: how many more join from elsewhere (`flame worker`).
+    pool: compute processes (sim), 0 computes inline.
     latency: a file of `flame calibrate`, whose measured latencies a sim draws (None: nothing is ever late); draw: which draws.
     wire: `roundtrip` encodes and decodes every message in sim too. level: how much telemetry.
     blobs: whether journals keep the tensors, without which a replay can't be made.
@@ -36,7 +44,10 @@ class World(Frozen):
     kind: Literal["sim", "real"] = "sim"
     device: Annotated[str, Field(pattern=r"^(cpu|auto|cuda(:\d{1,3})?)$")] = "cpu"
     broker: Annotated[str, AfterValidator(_known_broker)] = "embedded"
-    workers: PositiveInt = 2
+    broker_user: Annotated[str, AfterValidator(_a_level)] | None = None
+    broker_ca: str | None = None
+    workers: NonNegativeInt = 2
+    remote: NonNegativeInt = 0
     pool: NonNegativeInt = 0
     prefix_cache: bool = True
     latency: str | None = None
@@ -46,3 +57,11 @@ class World(Frozen):
     journal: bool = True
     blobs: Literal["all", "none"] = "all"
     checkpoint: NonNegativeInt | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.workers + self.remote == 0:
+            raise ValueError("nobody hosts the trainers: give `--workers` or `--remote`")
+        if (self.broker_user or self.broker_ca or self.remote) and self.broker in OWN_BROKERS:
+            raise ValueError("users, certificates and workers from elsewhere need a broker that others reach: give `--broker HOST:PORT`")
+        return self

@@ -94,6 +94,9 @@ def run(
     loss_min_rel_delta: Annotated[float | None, _field(metavar="D", help="stop.stall.loss_min_rel_delta: of loss, relative")] = None,
     broker: Annotated[str, _how(metavar="NAME", help="Real: embedded, mosquitto, or HOST:PORT of a running one.")] = "embedded",
     workers: Annotated[int, _how(metavar="W", help="Real: processes that host the trainers.")] = 2,
+    remote: Annotated[int, _how(metavar="W", help="Real: how many more join from elsewhere (`flame worker`).")] = 0,
+    broker_user: Annotated[str | None, _how(metavar="NAME", help="Real: at the broker; its password: $FLAME_BROKER_PASSWORD.")] = None,
+    broker_ca: Annotated[str | None, _how(metavar="FILE", help="Real: the broker's authority, for TLS.")] = None,
     pool: Annotated[int, _how(metavar="P", help="Sim: compute processes, 0 for inline.")] = 0,
     wire: Annotated[Literal["reference", "roundtrip"], _how(help="Sim: whether messages are encoded and decoded.")] = "reference",
     latency: Annotated[str | None, _how(metavar="FILE", help="Sim: latencies that `flame calibrate` measured, drawn.")] = None,
@@ -202,6 +205,38 @@ def resume(run: Annotated[Path, typer.Argument(metavar="RUN", help="The director
 
     with refusals():
         raise typer.Exit(resume_run(run, screen.err()))
+
+
+@app.command()
+def worker(
+    join: Annotated[str, typer.Option("--join", metavar="HOST:PORT", help="The run's broker.")],
+    run: Annotated[str, typer.Option("--run", metavar="ID", help="The run: the name of its directory.")],
+    slot: Annotated[str | None, typer.Option(metavar="NAME", help="As which worker; else as the first that is missing.")] = None,
+    user: Annotated[str | None, typer.Option("--broker-user", metavar="NAME", help="Its password: $FLAME_BROKER_PASSWORD.")] = None,
+    ca: Annotated[str | None, typer.Option("--broker-ca", metavar="FILE", help="The broker's authority, for TLS.")] = None,
+    wait: Annotated[float, typer.Option(metavar="S", help="How long to wait for the run to invite.")] = 120.0,
+    runs: RunsFolder = Path("runs"),
+) -> None:
+    """Join a run that goes on elsewhere (`flame run --remote`): host some of its trainers until it ends."""
+    from flame.launch.joining import join as joined
+
+    with refusals():
+        raise typer.Exit(joined(join, run, slot, user, ca, wait, runs, screen.err()))
+
+
+@app.command()
+def probe(
+    broker: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker.")],
+    answer: Annotated[bool, typer.Option("--answer", help="Be the one who is asked, until Ctrl-C or --for.")] = False,
+    for_s: Annotated[float, typer.Option("--for", metavar="S", help="With --answer: how long.")] = 600.0,
+    user: Annotated[str | None, typer.Option("--broker-user", metavar="NAME", help="Its password: $FLAME_BROKER_PASSWORD.")] = None,
+    ca: Annotated[str | None, typer.Option("--broker-ca", metavar="FILE", help="The broker's authority, for TLS.")] = None,
+) -> None:
+    """Whether a broker lets one in, how fast it is, and what the hosts at its other side have."""
+    from flame.launch import probing
+
+    with refusals():
+        raise typer.Exit(probing.answer(broker, user, ca, for_s, screen.err()) if answer else probing.probe(broker, user, ca, screen.out()))
 
 
 @app.command()

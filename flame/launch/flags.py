@@ -19,7 +19,7 @@ FIELDS = {
     "loss_min_rel_delta": "stop.stall.loss_min_rel_delta",
 }  # fmt: skip
 """Flags that patch one field, and which."""
-ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "workers")
+ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "broker_user", "broker_ca", "workers", "remote")
 CARRYING = (*ONLY_REAL, *ONLY_SIM, "device", "prefix_cache", "level", "blobs")
 """Flags that say how it is carried out."""
 

@@ -14,7 +14,8 @@ from time import monotonic, sleep
 from typing import Any
 
 from flame.core.messages import AGGREGATOR
-from flame.launch.processes import Spec, aggregator_main, worker_main
+from flame.launch.hosting import Spec
+from flame.launch.processes import aggregator_main, worker_main
 from flame.runtime.compute import fork_server
 from flame.runtime.control import Founded
 from flame.runtime.session import incarnation_of
@@ -51,11 +52,6 @@ class Child:
             return
 
 
-def deal(nodes: tuple[str, ...], workers: int) -> list[list[str]]:
-    """Nodes dealt to workers in turn, none of them empty."""
-    return [list(nodes[first::workers]) for first in range(min(workers, len(nodes)))]
-
-
 def _founded(pipe: Connection) -> bool:
     """Whether the first child has made its group; until then nobody can join it."""
     try:
@@ -78,8 +74,9 @@ class Fleet:
         if not self._spec.group:
             self.kill(AGGREGATOR)
             return
-        for number, nodes in enumerate(deal(self._spec.condition.nodes, self._spec.world.workers)):
-            self._start_worker(f"w{number}", nodes, 0)
+        for name, nodes in self._spec.slots().items():
+            if name not in self._spec.remote():
+                self._start_worker(name, nodes, 0)
 
     def restart(self, child: Child) -> None:
         """Start a worker again that has died."""
@@ -99,6 +96,10 @@ class Fleet:
         self.children[name] = Child(name, nodes, process, mine)
         if self._spec.group == 0 and process.pid is not None and _founded(mine):
             self._spec = replace(self._spec, group=process.pid)
+
+    def remote(self) -> dict[str, list[str]]:
+        """Workers that others start, with their trainers."""
+        return {name: nodes for name, nodes in self._spec.slots().items() if name in self._spec.remote()}
 
     @property
     def group(self) -> int:

@@ -153,7 +153,8 @@ def _fits(condition: Condition, measured: Measured, world: World, machine: Machi
 
 
 def _broker(world: World) -> Iterator[Issue]:
-    from flame.runtime.broker import find_mosquitto
+    from flame.runtime.access import Access
+    from flame.runtime.broker import address, find_mosquitto
     from flame.runtime.probe import probe
 
     if world.broker == "embedded":
@@ -163,9 +164,8 @@ def _broker(world: World) -> Iterator[Issue]:
         if find_mosquitto() is None:
             yield cannot("`--broker mosquitto`: the program isn't installed", "run `apt-get install mosquitto`, or use `--broker embedded`")
     else:
-        host, _, port = world.broker.rpartition(":")
         try:
-            probe(host.strip("[]"), int(port), PROBE_S)
+            probe(*address(world.broker), PROBE_S, access=Access.of(world))
         except OSError as error:
             yield cannot(f"no broker answers at `{world.broker}`: {error}", "start it, correct HOST:PORT, or use `--broker embedded`")
 

@@ -8,58 +8,30 @@ import os
 import signal
 import sys
 import traceback
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread, Timer
 from typing import Any
 
-from flame.config.condition import Condition
-from flame.config.devices import profiles
-from flame.config.world import World
-from flame.core.messages import AGGREGATOR
+from flame.core.messages import AGGREGATOR, Presence
 from flame.core.profile import Profile
-from flame.core.time import in_seconds, seconds
-from flame.learn.learner import Learner, build
+from flame.core.time import in_seconds
+from flame.launch.hosting import Spec, close, heartbeat, serve, transport_of
+from flame.learn.learner import build
 from flame.roles.aggregator import Aggregator
-from flame.roles.trainer import Trainer
 from flame.runtime.aggregator_side import AggregatorSide, Standing
-from flame.runtime.books import Books, open_books, presence, verdict_of, write_verdict
+from flame.runtime.books import open_books, presence, verdict_of, write_verdict
 from flame.runtime.checkpoint import Checkpoint, keeper
 from flame.runtime.compute import Beside
 from flame.runtime.control import Crashed, Finish, Founded, Orphaned
-from flame.runtime.mqtt import MqttTransport
+from flame.runtime.invitation import Invitation
 from flame.runtime.real import Driver
-from flame.runtime.session import incarnation_of
-from flame.runtime.worker_side import WorkerSide
-from flame.telemetry.records import StepTiming
 
 LAST_SECONDS = 5.0
 """How long a child without a launcher may take to end in order."""
 
 FINISH_WAIT = 30.0
 """How long the aggregator waits, after the end, to be told that the workers are gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """What a child needs to know. run: its directory. group: the process group to join, 0 to found it.
-
-    code: digest of the library as the launcher has it; its children are forked from the same. environment: the
-    launcher's, since a fork server keeps that of its own start. lives: of its workers before, where the run goes on
-    from its checkpoint; 0 for a new run.
-    """
-
-    run: Path
-    condition: Condition
-    world: World
-    host: str
-    port: int
-    group: int
-    code: str
-    environment: dict[str, str]
-    lives: int = 0
 
 
 def aggregator_main(spec: Spec, pipe: Connection) -> None:
@@ -73,55 +45,34 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
         standing: Standing | None = kept.state if kept else None
         aggregator = standing.aggregator if standing else Aggregator(condition, facts.init, facts.bins, spec.world.level, facts.layout)
         mine, keep = presence(AGGREGATOR, "1", Profile(AGGREGATOR, 0), facts, spec.code), keeper(spec.run, books, spec.world)
-        side = AggregatorSide(aggregator, mine, child.report, keep, standing, spec.lives)
-        transport = _transport(spec, AGGREGATOR, "1", [AGGREGATOR], child.mailbox, listens=True)
+        side = AggregatorSide(aggregator, mine, child.report, keep, standing, spec.lives, _invitation(spec, mine))
+        transport = transport_of(spec, AGGREGATOR, "1", [AGGREGATOR], child.mailbox, listens=True)
         compute = Beside(learner, child.mailbox.put)
-        driver = Driver({AGGREGATOR: aggregator}, side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition))
+        driver = Driver({AGGREGATOR: aggregator}, side, transport, child.mailbox, compute, books.journal, books.sink, heartbeat(condition))
         stop = driver.run()
-        _count(books, AGGREGATOR, driver, learner)
-        books.close()
+        close(books, AGGREGATOR, driver, learner)
         write_verdict(spec.run, verdict_of(aggregator, stop.verdict, stop.reason, in_seconds(driver.now)))
         child.wait_for_finish()
         transport.clear()
         transport.close()
 
 
+def _invitation(spec: Spec, mine: Presence) -> Invitation | None:
+    """For those who join from elsewhere, where somebody is to."""
+    slots = {name: nodes for name, nodes in spec.slots().items() if name in spec.remote()}
+    if not slots:
+        return None
+    condition, world = spec.condition.model_dump(mode="json"), spec.world.model_dump(mode="json")
+    return Invitation(spec.run.name, condition, world, mine.init, mine.data, mine.code, slots)
+
+
 def worker_main(spec: Spec, name: str, life: int, nodes: list[str], pipe: Connection) -> None:
     """A worker's process: it hosts the trainers `nodes`."""
     with _Child(spec, name, pipe) as child:
-        condition, incarnation = spec.condition, incarnation_of(name, life)
-        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
-        facts = learner.facts
-        books = open_books(spec.run, name, str(life), condition, spec.world, facts, nodes)
-        devices = profiles(condition)
-        side = WorkerSide(name, incarnation, [presence(node, incarnation, devices[node], facts, spec.code) for node in nodes], child.report)
-        transport = _transport(spec, name, incarnation, nodes, child.mailbox, listens=False)
-        compute = Beside(learner, child.mailbox.put)
-        trainers = {node: Trainer(condition, devices[node], spec.world.level, facts.layout) for node in nodes}
-        driver = Driver(dict(trainers), side, transport, child.mailbox, compute, books.journal, books.sink, _heartbeat(condition))
-        stop = driver.run()
-        _count(books, nodes[0], driver, learner)
-        books.close()
-        transport.close()
+        learner = build(spec.condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
+        stop = serve(spec, name, life, nodes, learner, child.mailbox, child.report)
         if stop.verdict == "CRASH":
             child.report(Crashed(name, stop.reason))
-
-
-def _count(books: Books, node: str, driver: Driver, learner: Learner) -> None:
-    """Stop computing, and say what the optimisations did."""
-    driver.compute.close()
-    books.sink.write(node, driver.now, None, StepTiming("loop", in_seconds(driver.now), learner.counts()))
-
-
-def _heartbeat(condition: Condition) -> int:
-    return seconds(condition.limits.heartbeat_s)
-
-
-def _transport(spec: Spec, name: str, incarnation: str, nodes: list[str], mailbox: "SimpleQueue[Any]", *, listens: bool) -> MqttTransport:
-    limits = spec.condition.limits
-    transport = MqttTransport(spec.run.name, name, incarnation, spec.host, spec.port, nodes, mailbox.put, limits, listens)
-    transport.connect(limits.ready_wait_s)
-    return transport
 
 
 class _Child:

@@ -22,13 +22,14 @@ from flame.config.world import World
 from flame.core.events import StopAsked
 from flame.core.time import in_seconds
 from flame.launch.fleet import Fleet
-from flame.launch.processes import Spec
+from flame.launch.hosting import Spec
 from flame.launch.signals import told
 from flame.launch.ui import Quiet, Ui
 from flame.launch.watch import Seen, Watch
 from flame.learn.learner import Facts, Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
+from flame.runtime.access import Access
 from flame.runtime.aggregator_side import Standing
 from flame.runtime.books import Books, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
 from flame.runtime.broker import BrokerError, open_broker
@@ -74,12 +75,13 @@ def run(
 ) -> Run:
     """Run `condition` in one world, and return when it has ended.
 
-    Raises ConfigError when data, model or a latency law is missing, before a directory is made. A run that ends badly
+    Raises ConfigError when data, model, a latency law or a password is missing, before a directory is made. A run that ends badly
     doesn't raise: its verdict says so.
     """
     world = World.model_validate({"kind": world}) if isinstance(world, str) else world
     ui = ui or Quiet()
     latency_of(world)
+    Access.of(world)
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
     path = make_directory(Path(runs), run_set, condition, world)
@@ -219,7 +221,7 @@ class _Watcher:
 def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui, lives: int = 0) -> Verdict:
     """lives: that its workers had before, where it goes on from its checkpoint."""
     fleet: Fleet | None = None
-    broker = open_broker(world.broker, path / "broker", condition.limits, group=0)
+    broker = open_broker(world.broker, path / "broker", condition.limits, group=0, access=Access.of(world))
     try:
         broker.start(condition.limits.ready_wait_s)
         fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ), lives))

@@ -63,6 +63,7 @@ class Watch:
     def until_end(self) -> Seen:
         """Watch to the end, and see everybody out."""
         with told(self._signals.append):
+            self._invite()
             while not self._over():
                 self._look()
         if self._ended is not None:
@@ -70,6 +71,12 @@ class Watch:
             return Seen(self._ended.verdict, self._ended.reason, self._last)
         verdict, reason = ("CRASH", self._beyond_asking) if self._beyond_asking else self._asked[:2] if self._asked else ("CRASH", "")
         return Seen(verdict, reason, self._last)
+
+    def _invite(self) -> None:
+        """Say how the workers are started that aren't ours to start."""
+        if self._fleet.remote():
+            where = f"{self._broker.host}:{self._broker.port} --run {self._run.name}"
+            self._ui.noted(f"waits for {', '.join(self._fleet.remote())} to join: flame worker --join {where}")
 
     def _over(self) -> bool:
         waited_enough = self._asked is not None and (monotonic() > self._asked[2] or len(self._signals) > 1)
@@ -116,6 +123,8 @@ class Watch:
                 self._ui.closed(now, in_seconds(now), cycle, round, data_id, iteration, version, in_flight)
             case Scored(accuracy, loss):
                 self._ui.scored(accuracy, loss)
+            case Silent(worker, incarnation, why) if worker in self._fleet.remote():
+                self._missed(worker, incarnation, why)
             case Silent(worker, incarnation, why) if incarnation in (None, self._fleet.children[worker].incarnation):
                 self._ui.noted(f"`{worker}` is silent ({why}); it is killed and started again")
                 self._fleet.kill(worker)
@@ -127,6 +136,14 @@ class Watch:
                 self._ended = report
             case Alive():
                 pass
+
+    def _missed(self, worker: str, incarnation: str | None, why: str) -> None:
+        """A worker that isn't ours is silent: somebody may start it again while the aggregator waits; then its trainers are lost."""
+        if incarnation is not None:
+            self._ui.noted(f"`{worker}` is silent ({why}); it may join again: flame worker --slot {worker}")
+        else:
+            self._ui.noted(f"nobody has joined as `{worker}`; its trainers are lost")
+            self._aggregator.tell(WorkerLost(worker, self._fleet.remote()[worker], f"{why}, and nobody joined in its place"))
 
     def _died(self, child: Child) -> None:
         """Bury it, once what it and the aggregator still had to say is read."""

@@ -31,6 +31,7 @@ from flame.runtime.control import (
     WorkerLost,
     WorkerRestarted,
 )
+from flame.runtime.invitation import Invitation
 from flame.runtime.jobs import Pending
 from flame.runtime.liveness import Liveness
 from flame.runtime.mqtt import Inbound
@@ -53,16 +54,18 @@ class AggregatorSide:
     """Presence, delivery and liveness around the aggregator machine.
 
     keep: takes the model version and what makes a Standing, whenever nothing is half-way. standing: what to go on from,
-    where the run was cut short; its workers had `lives` lives before, and what comes from those is refused.
+    where the run was cut short; its workers had `lives` lives before, and what comes from those is refused. invitation:
+    for workers from elsewhere, where there are any.
     """
 
     def __init__(
         self, aggregator: Aggregator, digests: Presence, report: Callable[[Report], None],
         keep: Callable[[int, Callable[[], Standing]], None] | None = None, standing: Standing | None = None, lives: int = 0,
+        invitation: Invitation | None = None,
     ) -> None:  # fmt: skip
         limits = aggregator.condition.limits
         self._aggregator, self._digests, self._report = aggregator, digests, report
-        self._keep, self._standing, self._lives = keep, standing, lives
+        self._keep, self._standing, self._lives, self._invitation = keep, standing, lives, invitation
         self._ready_wait, self._grace = seconds(limits.ready_wait_s), seconds(limits.grace_s)
         self._dispatches = standing.dispatches if standing else Dispatches(seconds(limits.resend_s), aggregator.shelf.weights)
         self._liveness = Liveness(seconds(limits.grace_s))
@@ -77,6 +80,8 @@ class AggregatorSide:
     def begin(self, driver: Driver) -> None:
         """Wait for everybody, and not for ever."""
         self._report(Ready(AGGREGATOR))
+        if self._invitation is not None:
+            driver.transport.invite(self._invitation.packed())
         driver.after(self._ready_wait, lambda: self._give_up(driver))
 
     def _give_up(self, driver: Driver) -> None:
@@ -87,13 +92,16 @@ class AggregatorSide:
             )
 
     def _announced(self, driver: Driver, worker: str, incarnation: str, presences: list[Presence]) -> None:
+        fault = next(filter(None, map(self._differs, presences)), None)
+        if fault is not None and self._invitation is not None and worker in self._invitation.slots:
+            driver.note(Fault("refused", worker, fault))
+            return
+        if fault is not None:
+            self._crash(driver, fault)
+            return
         self._hosts[worker] = [presence.node for presence in presences]
         self._liveness.present(worker, incarnation, monotonic_ns())
         for presence in presences:
-            fault = self._differs(presence)
-            if fault:
-                self._crash(driver, fault)
-                return
             self._present[presence.node] = presence
             if driver.origin is not None:
                 self._greet(driver, presence)
@@ -208,6 +216,8 @@ class AggregatorSide:
         self._report(Alive())
         if not self._connected:
             return
+        if self._invitation is not None:
+            driver.transport.beat(Heartbeat(AGGREGATOR, self._digests.incarnation, [], 0))
         for node, msg in self._dispatches.overdue(driver.now):
             self._repeat(driver, node, [msg])
         for worker, incarnation, why in self._liveness.silent(monotonic_ns()):

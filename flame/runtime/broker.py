@@ -21,6 +21,7 @@ from time import monotonic
 from typing import Protocol
 
 from flame.config.condition import Limits
+from flame.runtime.access import ANYBODY, Access
 from flame.runtime.mqtt import MAX_RETAINED
 from flame.runtime.probe import probe
 
@@ -66,11 +67,12 @@ class Broker(Protocol):
         ...
 
 
-def open_broker(spec: str, folder: Path, limits: Limits, group: int | None = None) -> Broker:
+def open_broker(spec: str, folder: Path, limits: Limits, group: int | None = None, access: Access = ANYBODY) -> Broker:
     """The broker that `spec` names, not started yet.
 
     spec: `embedded`, `mosquitto` or HOST:PORT. folder: takes configuration and log. group: process
-    group for the processes of a private broker, 0 for one of its own, None for the caller's.
+    group for the processes of a private broker, 0 for one of its own, None for the caller's. access: to
+    one that others run.
     Raises BrokerError for a spec that can't work.
     """
     if spec == "embedded":
@@ -79,7 +81,7 @@ def open_broker(spec: str, folder: Path, limits: Limits, group: int | None = Non
     if spec == "mosquitto":
         program = _mosquitto()
         return PrivateBroker("mosquitto", lambda port: _mosquitto_command(program, port, folder, limits), folder, group)
-    return ExternalBroker(*_address(spec))
+    return ExternalBroker(*address(spec), access)
 
 
 # --- mosquitto ---
@@ -242,7 +244,7 @@ def _is_free(port: int) -> bool:
 # --- somebody else's ---
 
 
-def _address(spec: str) -> tuple[str, int]:
+def address(spec: str) -> tuple[str, int]:
     """Host and port of HOST:PORT; an IPv6 address stands in brackets."""
     host, colon, port = spec.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -256,11 +258,12 @@ class ExternalBroker:
 
     host: str
     port: int
+    access: Access = ANYBODY
 
     def start(self, timeout_s: float) -> None:
         """Ask it. Raises BrokerError when it doesn't answer."""
         try:
-            probe(self.host, self.port, timeout_s)
+            probe(self.host, self.port, timeout_s, access=self.access)
         except OSError as error:
             raise BrokerError(
                 f"no MQTT broker answers at {self.host}:{self.port}: {error}\n"
@@ -270,7 +273,7 @@ class ExternalBroker:
     def alive(self) -> bool:
         """Whether it answers now."""
         with suppress(OSError):
-            probe(self.host, self.port, 1.0)
+            probe(self.host, self.port, 1.0, access=self.access)
             return True
         return False
 

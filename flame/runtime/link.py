@@ -30,6 +30,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
+from flame.runtime.access import ANYBODY, Access
 from flame.runtime.probe import probe
 
 KEEPALIVE_S = 20
@@ -81,6 +82,7 @@ class Wiring:
     echo: str
     will: tuple[str, bytes] | None
     put: Callable[[Mail], None]
+    access: Access = ANYBODY
 
 
 class Link(Protocol):
@@ -137,6 +139,11 @@ class MqttLink:
         client.on_message = self._on_message
         client.on_publish = self._on_publish
         client.on_socket_open = self._on_socket_open
+        access, context = self._wiring.access, self._wiring.access.context()
+        if access.user is not None:
+            client.username_pw_set(access.user, access.password)
+        if context is not None:
+            client.tls_set_context(context)
         if self._wiring.will:
             client.will_set(*self._wiring.will, qos=1, retain=True)
         return client
@@ -152,9 +159,8 @@ class MqttLink:
         if self._refused or not self._ready:
             self._stop()
             why = self._refused or f"it accepted the connection, but sent no CONNACK and SUBACK within {timeout_s:g} s"
-            raise TransportError(
-                f"{self._who} can't use the broker at {self._at}: {why}\nhint: is that an MQTT 3.1.1 broker? Try --broker embedded"
-            )
+            hint = "check the user and its password" if self._refused else "is that an MQTT 3.1.1 broker? Try --broker embedded"
+            raise TransportError(f"{self._who} can't use the broker at {self._at}: {why}\nhint: {hint}")
 
     def _open_socket(self, deadline: float, timeout_s: float) -> None:
         """Try with exponential back-off until `deadline`."""
@@ -243,7 +249,7 @@ class MqttLink:
             self.flush(timeout_s)
         self._stop()
         with suppress(OSError):
-            probe(self._wiring.host, self._wiring.port, timeout_s, self._wiring.client_id)
+            probe(self._wiring.host, self._wiring.port, timeout_s, self._wiring.client_id, self._wiring.access)
 
     def _stop(self) -> None:
         self._closing = True

@@ -21,8 +21,9 @@ from time import monotonic
 from typing import Literal
 
 from flame.config.condition import Limits
-from flame.core.messages import Assign, End, Heartbeat, Message, Presence, Update, Weights
+from flame.core.messages import AGGREGATOR, Assign, End, Heartbeat, Message, Presence, Update, Weights
 from flame.runtime import chunks, codec, envelope
+from flame.runtime.access import ANYBODY, Access
 from flame.runtime.chunks import ChunkError, Reassembly
 from flame.runtime.codec import CodecError
 from flame.runtime.envelope import Envelope, EnvelopeError
@@ -81,7 +82,8 @@ class MqttTransport:
     name: of the process (`aggregator`, or a worker's). incarnation: one life of it. nodes: the machines
     that it hosts. mailbox_put: takes what the link reports, from another thread. listens_presence: it
     wants presence and heartbeats of all workers (the aggregator does); otherwise it wants the end, and
-    its loss is announced by a last will.
+    its loss is announced by a last will. hears: it wants the aggregator's heartbeats too, having nobody else
+    to tell it that the run is gone.
     """
 
     run: str
@@ -93,6 +95,8 @@ class MqttTransport:
     mailbox_put: Callable[[Mail], None]
     limits: Limits
     listens_presence: bool
+    hears: bool = False
+    access: Access = ANYBODY
     link_of: Callable[[Wiring], Link] = MqttLink
     _topics: Topics = field(init=False)
     _link: Link = field(init=False)
@@ -105,7 +109,7 @@ class MqttTransport:
     def __post_init__(self) -> None:
         for what, name in (("process", self.name), ("incarnation", self.incarnation), *(("node", node) for node in self.nodes)):
             check_level(what, name)
-        self._topics = Topics(self.run)
+        self._topics = Topics(self.run, self.access.user)
         self._sender = chunks.sender_of(self.run, self.name, self.incarnation)
         self._link = self.link_of(self._wiring())
 
@@ -113,8 +117,9 @@ class MqttTransport:
         client_id = f"flame-{self.run}-{self.name}-{self.incarnation}"
         filters = [self._topics.to(node) for node in self.nodes]
         filters += [self._topics.presence("+"), self._topics.beat("+")] if self.listens_presence else [self._topics.end]
+        filters += [self._topics.beat(AGGREGATOR)] if self.hears else []
         will = None if self.listens_presence else (self._topics.presence(self.name), self._gone())
-        return Wiring(client_id, self.host, self.port, filters, self._topics.echo(client_id), will, self.mailbox_put)
+        return Wiring(client_id, self.host, self.port, filters, self._topics.echo(client_id), will, self.mailbox_put, self.access)
 
     def _gone(self) -> bytes:
         will = self._frame(self._envelope(self.name, "", self.nodes), [])
@@ -158,6 +163,10 @@ class MqttTransport:
     def end(self, end: End) -> None:
         """Say, retained, that the run is over."""
         self._retain(self._topics.end, self._frame(self._envelope(self.name), [codec.encode(end)]))
+
+    def invite(self, invitation: bytes) -> None:
+        """Say, retained, what a worker from elsewhere needs to join: as it is, since the worker knows nothing of this run yet."""
+        self._retain(self._topics.invite, invitation)
 
     def renew(self) -> None:
         """Say again what shall be retained: a restarted broker has forgotten it."""
@@ -236,7 +245,9 @@ class MqttTransport:
         """Whether this end subscribed to it: a broker may send what was retained on the topics of others."""
         if kind == "to":
             return name in self.nodes
-        return kind == "end" if not self.listens_presence else kind in ("presence", "beat")
+        if self.listens_presence:
+            return kind in ("presence", "beat")
+        return kind == "end" or (self.hears and kind == "beat" and name == AGGREGATOR)
 
 
 def _check(kind: str, name: str, outside: Envelope, messages: Sequence[Message]) -> None:

@@ -10,28 +10,44 @@ import os
 import socket
 import struct
 
+from flame.runtime.access import ANYBODY, Access
+
 _CONNECT = 0x10
 _CONNACK = b"\x20\x02"
 _DISCONNECT = b"\xe0\x00"
-_CLEAN_SESSION = 0x02
+_CLEAN_SESSION, _PASSWORD, _USER = 0x02, 0x40, 0x80
+_REFUSALS = {3: "it is unavailable", 4: "bad user name or password", 5: "not authorised"}
 
 
-def probe(host: str, port: int, timeout_s: float, client_id: str | None = None) -> None:
+def probe(host: str, port: int, timeout_s: float, client_id: str | None = None, access: Access = ANYBODY) -> None:
     """Return when a broker at `host`:`port` says welcome. Raises OSError saying what happened instead.
 
     client_id: None for one of this process, so that nobody else's probe is kicked off.
     """
     client_id = client_id or f"flame-probe-{socket.gethostname()[:20]}-{os.getpid()}"
-    body = b"\x00\x04MQTT\x04" + bytes([_CLEAN_SESSION]) + struct.pack(">H", 10) + _text(client_id)
-    with socket.create_connection((host, port), timeout=timeout_s) as connection:
+    named = [each for each in (access.user, access.password) if each is not None]
+    flags = _CLEAN_SESSION | (_USER if access.user is not None else 0) | (_PASSWORD if access.password is not None else 0)
+    body = b"\x00\x04MQTT\x04" + bytes([flags]) + struct.pack(">H", 10) + b"".join(map(_text, (client_id, *named)))
+    with _opened(host, port, timeout_s, access) as connection:
         connection.settimeout(timeout_s)
         connection.sendall(bytes([_CONNECT]) + _length(len(body)) + body)
         answer = _receive(connection, 4)
         if answer[:2] != _CONNACK:
             raise ConnectionError(f"what listens there is no MQTT broker: it answered {answer!r}")
         if answer[3] != 0:
-            raise ConnectionError(f"the broker refused a connection with code {answer[3]}")
+            raise ConnectionError(f"the broker refused the connection: {_REFUSALS.get(answer[3], f'code {answer[3]}')}")
         connection.sendall(_DISCONNECT)
+
+
+def _opened(host: str, port: int, timeout_s: float, access: Access) -> socket.socket:
+    context, connection = access.context(), socket.create_connection((host, port), timeout=timeout_s)
+    if context is None:
+        return connection
+    try:
+        return context.wrap_socket(connection, server_hostname=host)
+    except OSError:
+        connection.close()
+        raise
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:

@@ -8,6 +8,7 @@ from flame.core.effects import Stop
 from flame.core.events import Received
 from flame.core.machine import Machine
 from flame.core.messages import AGGREGATOR, Assign, Heartbeat, Message, Presence, Update
+from flame.core.time import in_seconds
 from flame.runtime.control import Order, Orphaned, Ready, Report
 from flame.runtime.mqtt import Inbound
 from flame.runtime.real import Driver
@@ -16,9 +17,15 @@ from flame.telemetry.records import Fault
 
 
 class WorkerSide:
-    """Announcing, heartbeats and answering for the trainers of one worker."""
+    """Announcing, heartbeats and answering for the trainers of one worker.
 
-    def __init__(self, name: str, incarnation: str, presences: list[Presence], report: Callable[[Report], None]) -> None:
+    patience: ns for which the aggregator may be silent; None where a launcher looks after this process.
+    """
+
+    def __init__(
+        self, name: str, incarnation: str, presences: list[Presence], report: Callable[[Report], None], patience: int | None = None
+    ) -> None:
+        self._patience, self._heard = patience, monotonic_ns()
         self._name, self._incarnation, self._presences, self._report = name, incarnation, presences, report
         self._answers = Answers()
         self._beating = False
@@ -29,7 +36,10 @@ class WorkerSide:
         self._report(Ready(self._name))
 
     def received(self, driver: Driver, inbound: Inbound) -> None:
-        """An assign, weights, or the end."""
+        """An assign, weights, the end, or that the aggregator is there."""
+        self._heard = monotonic_ns()
+        if inbound.kind == "beat":
+            return
         if inbound.kind == "end":
             for node in driver.machines:
                 driver.deliver(node, Received(AGGREGATOR, inbound.message))
@@ -62,7 +72,9 @@ class WorkerSide:
         driver.end(Stop("INTERRUPTED", "the launcher is gone" if isinstance(order, Orphaned) else "asked to stop"))
 
     def beat(self, driver: Driver) -> None:
-        """The main loop is alive."""
+        """The main loop is alive; whether the aggregator's is, nobody else may say."""
+        if self._patience is not None and monotonic_ns() - self._heard > self._patience:
+            driver.end(Stop("INTERRUPTED", f"nothing was heard of the run for {in_seconds(self._patience):.0f} s"))
         driver.transport.beat(Heartbeat(self._name, self._incarnation, self._answers.busy(), driver.compute.computing()))
 
     def outgoing(self, driver: Driver, src: str, to: str, msg: Message) -> list[Message]:

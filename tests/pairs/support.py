@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import flame
 from flame.config import Condition, World
 from flame.launch.run import Run
 from flame.launch.ui import Quiet
+from flame.telemetry.rundir import RunDir
+from parity.engine import check, pair_of
+from parity.rungs import LADDER
 
 GATED: dict[str, Any] = {
     "baseline": "gated", "trainers": 6, "goal": 6, "concurrency": 6, "loop": "sync", "staleness": "exact", "perturb": "guided",
@@ -99,6 +103,12 @@ def _worker(path: Path) -> int:
     return next(process.pid for process in members(path) if process.pid != launched(path)["group"])
 
 
+def kill_aggregator(path: Path) -> None:
+    """kill -9 to the aggregator, which founded the group; one that is gone already is let be."""
+    with suppress(ProcessLookupError):
+        os.kill(launched(path)["group"], signal.SIGKILL)
+
+
 def kill_broker(path: Path) -> None:
     """kill -9 to the broker."""
     os.kill(launched(path)["broker"], signal.SIGKILL)
@@ -125,3 +135,9 @@ def released(run: Run) -> list[list[Any]]:
     file = next(path for path in (run.path / "journal").iterdir() if path.name.startswith(("aggregator", "sim")))
     steps = [orjson.loads(line)["step"] for line in file.read_bytes().splitlines()[1:]]
     return [key for step in steps if step["node"] == "aggregator" for key in step["released"]]
+
+
+def broken(real: Path, sim: Path) -> list[str]:
+    """Ids of the ladder's rungs that fail over a pair. Not Lt: how late things are is the machine's matter, and its load's."""
+    report = check(pair_of(RunDir(real), RunDir(sim)), LADDER)
+    return [result.rung.id for result in report.results if result.verdict in ("FAIL", "ERROR") and result.rung.id != "Lt"]

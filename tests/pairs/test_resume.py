@@ -1,7 +1,5 @@
 """A real run that was killed and resumed, once and again, ends as its simulated twin."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -10,19 +8,11 @@ from flame.config import World
 from flame.launch.run import resume
 from flame.runtime.checkpoint import NoCheckpoint
 from flame.runtime.replay import replay
-from flame.telemetry.rundir import RunDir
-from parity.engine import check, pair_of
-from parity.rungs import LADDER
 
-from .support import ASYNC, GATED, SCALARS, Harm, condition, cycles, launched, members, released, run_for_real, simulate
+from .support import ASYNC, GATED, SCALARS, Harm, broken, condition, cycles, kill_aggregator, members, released, run_for_real, simulate
 
 STATEFUL = {"loop": "async", "select": "async_oort", "server_opt": {"type": "momentum", "lr": 0.05}, "rate": "grad_aware"}
 """A pacer, a moving average, momentum: all of it goes on."""
-
-
-def kill_aggregator(path: Path) -> None:
-    """kill -9 to the aggregator, which founded the group."""
-    os.kill(launched(path)["group"], signal.SIGKILL)
 
 
 @pytest.mark.real
@@ -40,8 +30,7 @@ def test_killed_twice_it_ends_as_its_twin(shape, tmp_path: Path):
     assert [node for node in replay(real.path) if node.difference or node.skipped] == []
     assert sorted(file.stem for file in (real.path / "telemetry").glob("w0-*.jsonl")) == ["w0-0", "w0-1", "w0-2"]
     assert members(real.path) == []
-    report = check(pair_of(RunDir(real.path), RunDir(sim.path)), LADDER)
-    assert [result.rung.id for result in report.results if result.verdict in ("FAIL", "ERROR")] == []
+    assert broken(real.path, sim.path) == []
 
 
 @pytest.mark.real
