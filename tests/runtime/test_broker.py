@@ -178,7 +178,7 @@ def test_a_broker_of_others_is_only_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"), [(b"HTTP/1.1 400 Bad Request", "no MQTT broker"), (b"", "closed"), (b"\x20\x02\x00\x05", "code 5")]
+    ("answer", "says"), [(b"HTTP/1.1 400 Bad Request", "no MQTT broker"), (b"", "closed"), (b"\x20\x02\x00\x05", "not authorised")]
 )
 def test_the_probe_tells_what_is_no_broker(answer: bytes, says: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
