@@ -30,7 +30,7 @@ class UsageError(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare pairs, or validate single runs. Returns the exit code."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     if not options.watch:
         return _once(options)
     options.yes = True
@@ -48,7 +48,7 @@ def _once(options: argparse.Namespace) -> int:
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flame parity", description="Whether real runs and their simulated twins agree.")
     parser.add_argument(
         "paths", nargs="*", type=Path, metavar="PATH", help="runs, or folders of runs (default: the newest pairs under runs/)"

@@ -30,7 +30,7 @@ AROUND = 4
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Walk two runs. Returns the exit code."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         runs = pair_of(*(RunDir(path) for path in options.runs))
         pair = Pair(Run("real", runs.real), Run("sim", runs.sim))
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if story else 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flame diff", description="Walk the released sequences of two runs side by side.")
     parser.add_argument("runs", nargs=2, type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("--logical", action="store_true", help="leave out everything of the clock: stamps, dues, ages, durations")

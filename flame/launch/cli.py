@@ -199,7 +199,7 @@ def replay(
 
 
 @app.command()
-def resume(run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a simulation that was cut short.")]) -> None:
+def resume(run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run that was cut short.")]) -> None:
     """Go on with a run that was killed or stopped, from its last checkpoint; a simulation to the same end."""
     from flame.launch.resuming import resume_run
 
