@@ -67,7 +67,8 @@ AGAIN = "start the run with a larger `--remote`, or wait for one of them to leav
 
 def join(broker: str, run: str, slot: str | None, user: str | None, ca: str | None, wait_s: float, runs: Path, err: Console) -> int:
     """Join, and serve to the end; the exit code. Raises ConfigError, before anything is started, where that can't be."""
-    access = Access.of(*worlds("real", {"broker": broker, "broker_user": user, "broker_ca": ca}))
+    [given] = worlds("real", {"broker": broker, "broker_user": user, "broker_ca": ca})
+    access = Access.of(given)
     host, port = _reached(broker)
     door = _knock(Topics(run, user), host, port, access, wait_s)
     invitation = door.invitation

@@ -50,7 +50,8 @@ class Line:
     """A connection to the broker, under a name of its own."""
 
     def __init__(self, broker: str, user: str | None, ca: str | None) -> None:
-        access = Access.of(*worlds("real", {"broker": broker, "broker_user": user, "broker_ca": ca}))
+        [given] = worlds("real", {"broker": broker, "broker_user": user, "broker_ca": ca})
+        access = Access.of(given)
         self.root = "/".join(filter(None, (ROOT, user, "probe")))
         self.name = f"{socket.gethostname()}-{os.getpid()}"
         self.heard: SimpleQueue[Any] = SimpleQueue()
