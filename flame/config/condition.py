@@ -6,10 +6,13 @@ key, unknown keys are errors, and what is printed is what is run: both worlds re
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
 
+from flame.config.changes import Change, governed
+from flame.config.delays import Delays
+from flame.config.errors import explain
 from flame.config.frozen import Frozen
 from flame.config.payloads import check_payload
 from flame.config.stops import StopRules
@@ -23,9 +26,6 @@ from flame.policies.select import All, Select
 from flame.policies.server_opt import ServerOpt, Sgd
 from flame.policies.sizes import DynamicSizes, Sizes, Static
 from flame.policies.staleness import Staleness, Unit
-
-SOURCES = ("values", "lognormal", "registry", "ai_benchmark")
-"""Keys of `Delays` of which one excludes the others."""
 
 
 class Partition(Frozen):
@@ -94,49 +94,6 @@ class Surrogate(Frozen):
 
     parameters: PositiveInt = 4
     bins: PositiveInt = 1000
-
-
-class Lognormal(Frozen):
-    """Modelled delays drawn from a lognormal. The defaults fit the reference registry (algorithms.md, section 9)."""
-
-    mean: float = 2.25
-    sd: PositiveFloat = 0.735
-    low: PositiveFloat = 2.0
-    high: PositiveFloat = 56.0
-
-
-class AiBenchmark(Frozen):
-    """Delays by the measured speed of phones: `reference_s` is what the phone of the median score takes."""
-
-    path: str
-    reference_s: PositiveFloat = 10.0
-    score: str = "CPU_F_AI_Score"
-
-
-class Delays(Frozen):
-    """Modelled seconds per unit of work, from one source; `factor` divides them.
-
-    values: a list (trainer i takes entry i mod its length). lognormal: a law. registry: a JSON file of delays.
-    ai_benchmark: a JSON file of scores. (Files: `flame.config.registry`.) reuse: a registry that is too short is dealt again.
-    """
-
-    values: tuple[PositiveFloat, ...] | None = None
-    lognormal: Lognormal | None = None
-    registry: str | None = None
-    ai_benchmark: AiBenchmark | None = None
-    reuse: bool = False
-    factor: PositiveFloat = 1.0
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if sum(getattr(self, source) is not None for source in SOURCES) != 1:
-            named = f"{', '.join(f'`{source}`' for source in SOURCES[:-1])} and `{SOURCES[-1]}`"
-            raise ValueError(f"exactly one of {named} must be given; give one, or take the others away with `null`")
-        if self.values == ():
-            raise ValueError("`values` is empty; give one delay in seconds per trainer")
-        if self.reuse and self.registry is None:
-            raise ValueError("`reuse: true` is for a `registry`, and there is none; give `reuse: false`")
-        return self
 
 
 class Availability(Frozen):
@@ -227,7 +184,8 @@ class Limits(Frozen):
 class Condition(Frozen):
     """One run's condition. N trainers, aggregation goal K, concurrency C; units are in the names.
 
-    `goal` and `concurrency` are K and C of the first cycle; `sizes` says whether they stay so.
+    `goal` and `concurrency` are K and C of the first cycle; `sizes` says whether they stay so. changes: policies that change
+    as a cycle opens.
     """
 
     baseline: str = "custom"
@@ -269,6 +227,7 @@ class Condition(Frozen):
     pacing: Literal["absolute", "relative"] = "absolute"
     eval: Evaluation = Evaluation()
     stop: StopRules
+    changes: tuple[Change, ...] = ()
     limits: Limits = Limits()
 
     @model_validator(mode="after")
@@ -307,6 +266,7 @@ class Condition(Frozen):
                 f"give at least {largest}"
             )
         check_payload(self)
+        _ = self.phases
         self._check_population()
         self._check_order_of_population()
         return self
@@ -337,6 +297,28 @@ class Condition(Frozen):
     def worth(self, size: int) -> float:
         """How many random directions of p = `size` one upload is worth; a true gradient knows all of them."""
         return float(size) if self.estimator.type == "backprop" else self.perturb.worth
+
+    @property
+    def phases(self) -> dict[int, Self]:
+        """The conditions that govern from a cycle on, by that cycle; the first is 0. They are this one but for their policies."""
+        if not self.changes:
+            return {0: self}
+        if self.payload.down == "replay" and any("server_opt" in change.fields for change in self.changes):
+            raise ValueError(
+                "a change of `server_opt` doesn't go with `payload.down: replay`, in which trainers take the server's steps by "
+                "themselves; give `down: once_per_version` or `delta`"
+            )
+        return {0: self} | {cycle: self._later(cycle, plain) for cycle, plain in governed(self._unchanged(), self.changes).items()}
+
+    def _unchanged(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude={"changes"})
+
+    def _later(self, cycle: int, plain: dict[str, Any]) -> Self:
+        try:
+            return type(self).model_validate(plain)
+        except ValidationError as error:
+            told = explain(error, type(self), plain)
+            raise ValueError(f"what changes at cycle {cycle} can't be: {told.what}; {told.hint}") from None
 
     @property
     def start(self) -> Sizes:

@@ -13,7 +13,8 @@ their devices. There are four sources, in seconds, all divided by `delays.factor
 
 from statistics import median
 
-from flame.config.condition import AiBenchmark, Condition, Delays, Lognormal
+from flame.config.condition import Condition
+from flame.config.delays import AiBenchmark, Delays, Lognormal
 from flame.config.draws import lognormal, uniform
 from flame.config.registry import delays, scores
 from flame.core.profile import Profile

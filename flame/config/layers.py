@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from flame.config.condition import SOURCES
+from flame.config.delays import SOURCES
 from flame.config.errors import ConfigError, Place, check_mapping, shown
 
 BY_NAME = ("select", "rate", "perturb", "server_opt")

@@ -199,11 +199,21 @@ def replay(
 
 
 @app.command()
-def resume(run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run that was cut short.")]) -> None:
-    """Go on with a run that was killed or stopped, from its last checkpoint; a simulation to the same end."""
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run that was cut short, or is to be forked.")],
+    fork_at: Annotated[int | None, typer.Option(metavar="CYCLE", help="Simulate what follows if something changes there.")] = None,
+    sets: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=VALUE", help="With --fork-at: what changes. Repeatable.")] = None,
+) -> None:
+    """Go on with a run that was killed or stopped, from its last checkpoint; a simulation to the same end. Or fork it."""
+    from flame.config.errors import ConfigError
+    from flame.launch.forking import fork_run
     from flame.launch.resuming import resume_run
 
     with refusals():
+        if fork_at is not None:
+            raise typer.Exit(fork_run(run, fork_at, sets or [], screen.err()))
+        if sets:
+            raise ConfigError("a run goes on with the condition that it has", "fork it: `--fork-at CYCLE --set ...`")
         raise typer.Exit(resume_run(run, screen.err()))
 
 

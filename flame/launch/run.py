@@ -41,7 +41,7 @@ from flame.runtime.rewind import rewind
 from flame.runtime.sim import Simulation, State
 from flame.telemetry.reader import Telemetry, compact
 from flame.telemetry.records import AggEval, AggRound, Record, StepTiming
-from flame.telemetry.rundir import Verdict
+from flame.telemetry.rundir import Parent, Verdict
 
 SAMPLE_S = 0.25
 """Wall seconds between two looks at what a simulation takes of its machine."""
@@ -71,9 +71,10 @@ class Run:
 
 
 def run(
-    condition: Condition, world: World | str = "sim", *, run_set: str = "custom", runs: Path | str = "runs", ui: Ui | None = None
-) -> Run:
-    """Run `condition` in one world, and return when it has ended.
+    condition: Condition, world: World | str = "sim", *,
+    run_set: str = "custom", runs: Path | str = "runs", ui: Ui | None = None, parent: Parent | None = None,
+) -> Run:  # fmt: skip
+    """Run `condition` in one world, and return when it has ended. parent: whose fork it is.
 
     Raises ConfigError when data, model, a latency law or a password is missing, before a directory is made. A run that ends badly
     doesn't raise: its verdict says so.
@@ -84,7 +85,7 @@ def run(
     Access.of(world)
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
-    path = make_directory(Path(runs), run_set, condition, world)
+    path = make_directory(Path(runs), run_set, condition, world, parent)
     ui.started(path.name, world.kind)
     verdict = _simulate(path, condition, world, learner, ui) if world.kind == "sim" else _run_for_real(path, condition, world, ui)
     return _ended(path, verdict, ui)
@@ -115,7 +116,7 @@ def _ended(path: Path, verdict: Verdict, ui: Ui) -> Run:
     return Run(path, *(getattr(verdict, name) for name in Verdict.__dataclass_fields__))
 
 
-def make_directory(runs: Path, run_set: str, condition: Condition, world: World) -> Path:
+def make_directory(runs: Path, run_set: str, condition: Condition, world: World, parent: Parent | None = None) -> Path:
     """A new run directory with its condition and the launcher's pid."""
     rest = f"{run_set.replace('_', '-')}_{condition.baseline}_n{condition.trainers}_s{condition.seed}_{world.kind}"
     while True:
@@ -125,7 +126,7 @@ def make_directory(runs: Path, run_set: str, condition: Condition, world: World)
             break
         except FileExistsError:
             continue
-    write_condition(path, condition, world)
+    write_condition(path, condition, world, parent)
     write_aside(path / "launcher.json", {"pid": os.getpid()})
     return path
 

@@ -31,16 +31,16 @@ from flame.core.tasks import EvalResult, Evaluate
 from flame.core.tensor import Tensor
 from flame.core.time import seconds
 from flame.learn.params import Layout, finite, norm, tensor, vector
-from flame.policies.commit import KEEP, NEff, Variance, first_match
+from flame.policies.commit import KEEP
 from flame.policies.rate import RateView, Weight
 from flame.policies.server_opt import StepView
-from flame.policies.sizes import SizesView
 from flame.policies.staleness import refusal
 from flame.roles import accounts
 from flame.roles.belief import Belief
 from flame.roles.cycle import Cycle, Upload
 from flame.roles.dispatcher import Dispatcher
 from flame.roles.ending import Course, Ending, bound_reached, spent
+from flame.roles.in_force import InForce
 from flame.roles.inbox import EVAL, FAULT, JOIN, OWN, RANKS, STOP, TIMER, UPDATE, Handle, Inbox, Key
 from flame.roles.intake import Intake
 from flame.roles.roster import Roster, Row
@@ -69,8 +69,11 @@ class Aggregator:
         self.inbox = Inbox(condition.commit_order)
         away = {} if condition.availability.trace == "syn_0" else traces(condition)
         self.roster = Roster(away, Belief(condition.awareness, away))
-        self.cycle = Cycle(bins, squares=any(isinstance(rule, NEff) for rule in condition.commit))
-        self._dispatcher = Dispatcher(condition, self.roster, self.inbox, self.cycle, self._intake.most, detailed=self._detailed)
+        self._in_force = InForce(condition)
+        self.cycle = Cycle(bins, squares=self._in_force.wants_squares)
+        self._dispatcher = Dispatcher(
+            condition, self._in_force, self.roster, self.inbox, self.cycle, self._intake.most, detailed=self._detailed
+        )  # fmt: skip
         self.released: list[Key] = []
         self.profiles: dict[str, Profile] = {}
         self._nodes = frozenset(condition.nodes)
@@ -80,10 +83,6 @@ class Aggregator:
         self._course = Course()
         self._diverged: str | None = None
         self._ending = ("COMPLETED", "")
-        self._commit_states: list[Any] = [None] * len(condition.commit)
-        self._opt_state: Any = None
-        self._sizes_state: Any = None
-        self._threshold = next((rule.threshold for rule in condition.commit if isinstance(rule, Variance)), None)
         self._now = 0
         self._effects: list[Effect] = []
 
@@ -263,7 +262,7 @@ class Aggregator:
             self._stop("DIVERGED", f"`{key[2]}` sent a non-finite update (assign {update.id}, {at})")
             return
         self._effects += self._dispatcher.forget(row)
-        why = refusal(self.condition.staleness, row.version, row.iteration, at)
+        why = refusal(self._in_force.staleness, row.version, row.iteration, at)
         if why is None:
             self._accept(key, update, delta)
         else:
@@ -279,7 +278,7 @@ class Aggregator:
         row = self.roster.take(update.id, self.cycle.progress.cycle, update.utility)
         self.accepts += 1
         staleness = accounts.age(self.condition.staleness_unit, self.cycle.progress, row, key[0])
-        rate = self.condition.rate
+        rate = self._in_force.rate
         running = self.cycle.running() if rate.wants_running else None
         weight = rate.weigh(RateView(staleness, update.utility, vector(delta), running))
         self._emit_judged(row, key[0], update, "accepted", weight)
@@ -295,7 +294,7 @@ class Aggregator:
     def _close(self, stamp: int) -> None:
         before, goal, concurrency = self.cycle.progress, self.cycle.goal, self.cycle.concurrency
         cohort, view = self.cycle.close()
-        reason, self._commit_states = first_match(self.condition.commit, view, self._commit_states)
+        reason, threshold, rate = self._in_force.judge(view), self._in_force.threshold, self._in_force.rate.type
         grad_norm = None
         if reason == KEEP:
             self.cycle.keep()
@@ -305,8 +304,8 @@ class Aggregator:
         self.roster.close(upload.row.id for upload in cohort)
         self._emit(
             AggRound(
-                before, goal, concurrency, accounts.contributors(cohort), stamp, view.variance, self._threshold, reason != KEEP,
-                reason, self.condition.rate.type, grad_norm, view.uploads, self.roster.in_flight, self.theta.digest,
+                before, goal, concurrency, accounts.contributors(cohort), stamp, view.variance, threshold, reason != KEEP,
+                reason, rate, grad_norm, view.uploads, self.roster.in_flight, self.theta.digest,
                 self.roster.ledger.hex(), self.accepts, self.rejects, sum(upload.gated for upload in cohort), view.n_eff,
             )
         )  # fmt: skip
@@ -325,7 +324,7 @@ class Aggregator:
         at, pool, theta = self.cycle.progress, self.cycle.pool, vector(self.theta)
         aggregate = self.cycle.aggregate()
         view = StepView(at, len(self.cycle.pool), self.condition.worth(theta.size))
-        moved, self._opt_state = self.condition.server_opt.step(theta, aggregate, view, self._opt_state)
+        moved = self._in_force.step(theta, aggregate, view)
         self._diverged = accounts.non_finite(moved, aggregate, cohort, at)
         self.theta = tensor(moved)
         self.direction = self.cycle.commit()
@@ -333,9 +332,9 @@ class Aggregator:
         return norm(aggregate)
 
     def _open_cycle(self, pooled: int = 0, committed: bool = False) -> None:
-        """K and C are sampled here and nowhere else. What is in flight stays so, though C may have fallen below it."""
-        view = SizesView(self.condition.start, self.condition.trainers, pooled, committed)
-        (goal, concurrency), self._sizes_state = self.condition.sizes.sample(view, self._sizes_state)
+        """Policies change, and K and C are sampled, here and nowhere else. What is in flight stays so, though C may have fallen."""
+        self._in_force.open(self.cycle.progress.cycle)
+        goal, concurrency = self._in_force.sample(pooled, committed)
         quota = max(0, concurrency - self.roster.in_flight) if self.condition.loop == "sync" else None
         self.cycle.open(goal, concurrency, quota, len(self.roster.open))
 

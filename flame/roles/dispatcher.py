@@ -14,13 +14,13 @@ release the slot is free, the update stays owed and the node busy.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from flame.config.condition import Condition
 from flame.core.effects import CancelTimer, Effect, Emit, Send, SetTimer
 from flame.core.messages import Assign, Payload
 from flame.policies.select import SelectView
 from flame.roles.cycle import Cycle
+from flame.roles.in_force import InForce
 from flame.roles.inbox import OWN, TIMER, UPDATE, Inbox, Key
 from flame.roles.roster import Legs, Roster, Row
 from flame.telemetry.records import Dispatch, Selection, Withheld
@@ -32,13 +32,14 @@ Outgoing = Callable[[int | None], Payload]
 class Dispatcher:
     """Opens rows. up_bytes: of the longest upload. detailed: whether records of the level `full` are made."""
 
-    def __init__(self, condition: Condition, roster: Roster, inbox: Inbox, cycle: Cycle, up_bytes: int, *, detailed: bool) -> None:
-        self._condition, self._roster, self._inbox, self._cycle = condition, roster, inbox, cycle
+    def __init__(
+        self, condition: Condition, in_force: InForce, roster: Roster, inbox: Inbox, cycle: Cycle, up_bytes: int, *, detailed: bool
+    ) -> None:  # fmt: skip
+        self._condition, self._in_force, self._roster, self._inbox, self._cycle = condition, in_force, roster, inbox, cycle
         self._detailed = detailed
         self._abandon_ns = condition.availability.abandon_ns
         self._up_ns = condition.wan.up(up_bytes)
         self._selections = 0
-        self._state: Any = None
         self._wake: Key | None = None
         self._wakes = 0
 
@@ -63,16 +64,17 @@ class Dispatcher:
         return want if self._cycle.quota is None else min(want, self._cycle.quota)
 
     def _choose(self, want: int, effects: list[Effect]) -> list[str]:
-        roster, cycle, select = self._roster, self._cycle, self._condition.select
+        roster, cycle = self._roster, self._cycle
         view = SelectView(
             roster.free, cycle.progress, self._condition.seed, self._selections, roster.standings, roster.unexplored
         )  # fmt: skip
-        chosen, self._state = select.choose(view, want, self._state)
+        chosen = self._in_force.choose(view, want)
         self._selections += 1
         if self._detailed:
+            by, scores = self._in_force.chosen_by()
             record = Selection(
                 cycle.progress, len(roster.members), len(roster.free), chosen, roster.in_flight, len(roster.taken),
-                cycle.concurrency, cycle.goal, select.type, roster.free.fingerprint, select.scores(self._state),
+                cycle.concurrency, cycle.goal, by, roster.free.fingerprint, scores,
             )  # fmt: skip
             effects.append(Emit(record))
         return chosen

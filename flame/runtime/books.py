@@ -28,7 +28,7 @@ from flame.roles.aggregator import Aggregator
 from flame.runtime.blobs import Blobs
 from flame.runtime.journal import Blank, Header, Journal, JournalPlace
 from flame.telemetry.records import RunMeta
-from flame.telemetry.rundir import Verdict
+from flame.telemetry.rundir import Parent, Verdict
 from flame.telemetry.writer import TelemetryPlace, Writer
 
 LIBRARIES = ("torch", "numpy", "transformers", "pydantic", "paho-mqtt", "amqtt")
@@ -119,12 +119,12 @@ def libraries() -> dict[str, str]:
     return found
 
 
-def write_condition(run: Path, condition: Condition, world: World) -> None:
-    """Store what is run, before it is run."""
+def write_condition(run: Path, condition: Condition, world: World, parent: Parent | None = None) -> None:
+    """Store what is run, before it is run. parent: whose fork it is."""
     plain = {
         "condition": condition.model_dump(mode="json"), "world": world.model_dump(mode="json"), "run": run.name,
         "run_fp": run_fp(condition), "condition_fp": condition_fp(condition), "code": code_digest(), "libraries": libraries(),
-    }  # fmt: skip
+    } | ({"parent": asdict(parent)} if parent else {})  # fmt: skip
     write_aside(run / "condition.json", plain)
 
 

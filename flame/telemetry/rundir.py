@@ -74,6 +74,14 @@ class Verdict:
     sim_rate: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The run that another one forks off, as its directory is named, and the first cycle that may differ."""
+
+    run: str
+    cycle: int
+
+
 _CONDITION, _WORLD, _VERDICT = TypeAdapter(Condition), TypeAdapter(World), TypeAdapter(Verdict)
 
 
@@ -121,6 +129,12 @@ class RunDir:
     def run(self) -> str:
         """The run's id, as its telemetry has it."""
         return str(self._field("run"))
+
+    @property
+    def parent(self) -> Parent | None:
+        """Whose fork it is; None for a run of its own."""
+        stored = self._stored.get("parent")
+        return None if stored is None else Parent(**stored)
 
     @property
     def libraries(self) -> dict[str, str]:

@@ -34,6 +34,7 @@ OTHERS: dict[str, list[Any]] = {
         {"part": "adapter", "width": 4},
         {"part": "all"},
     ],
+    "changes": [[{"cycle": 3, "set": {"server_opt.lr": 0.5}}]],
     "tokens": [65],
     "batch_size": [9],
     "max_bins": [3],

@@ -47,6 +47,7 @@ FEATURES = {
     "wan": Feature({"wan": {"seconds": 0, "down_mbit": None, "up_mbit": None}}, {"wan": {"seconds": 0.05}}),
     "charged evaluation": Feature({"eval": {"seconds": 0, "blocks": False}}, {"eval": {"seconds": 0.2, "blocks": True}}),
     "population": Feature({"population": {"joins": {}, "leaves": {}}}, {"population": {"joins": {"t3": 0.4}}}),
+    "changes": Feature({"changes": []}, {"changes": [{"cycle": 3, "set": {"server_opt.lr": 0.9}}]}),
     "stall": Feature({"stop": {"cycles": 20, "stall": None}}, {"stop": {"cycles": 20, "stall": {"window_s": 0.1, "min_delta": 0.9}}}),
     "staleness": Feature({"staleness": "accept"}, {"staleness": "exact"}),
     "staleness unit": Feature({"staleness_unit": "version"}, {"staleness_unit": "cycle"}, {"rate": "fedbuff", "commit": GATE}),

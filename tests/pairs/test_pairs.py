@@ -12,7 +12,7 @@ from flame.telemetry.rundir import RunDir
 from parity.engine import check, pair_of
 from parity.rungs import LADDER
 
-from .support import ASYNC, GATED, SCALARS, WIDE, condition, cycles, released, run_for_real, simulate
+from .support import ASYNC, GATED, SCALARS, WIDE, broken, condition, cycles, released, run_for_real, simulate
 
 MOSQUITTO = pytest.param(
     "mosquitto", marks=pytest.mark.skipif(shutil.which("mosquitto") is None, reason="mosquitto isn't installed: apt-get install mosquitto")
@@ -32,6 +32,20 @@ def test_a_pair_is_equal_and_replays(shape, broker, tmp_path: Path):
         nodes = replay(run.path)
         assert sorted(node.node for node in nodes) == ["aggregator", *what.nodes]
         assert [node for node in nodes if node.difference or node.skipped or not node.steps] == []
+
+
+@pytest.mark.real
+def test_policies_that_change_in_mid_run_change_at_the_same_cycle_in_both_worlds(tmp_path: Path):
+    changes = [
+        {"cycle": 6, "set": {"server_opt": {"type": "momentum", "lr": 0.05}, "select": "async_oort"}},
+        {"cycle": 12, "set": {"commit": [{"type": "pool_size", "n": 6}], "rate": {"type": "grad_aware", "base": "fedbuff"}}},
+    ]
+    what = condition(ASYNC, changes=changes)
+    sim, real = simulate(what, tmp_path), run_for_real(what, tmp_path)
+    assert cycles(real) == cycles(sim)
+    assert released(real) == released(sim)
+    assert broken(real.path, sim.path) == []
+    assert real.frame("agg_round")["reason"].unique(maintain_order=True).to_list() == ["goal", "keep", "pool_size"]
 
 
 def sent(run):

@@ -1,0 +1,82 @@
+"""`flame resume RUN --fork-at CYCLE --set ...`: what if something had changed there.
+
+A fork is the parent's condition with one change more (`config.changes`), simulated. Up to its cycle it is the parent, bit
+for bit, and that is looked at: simulating it again is quicker than keeping a checkpoint of every cycle.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from flame.config.changes import Change
+from flame.config.condition import Condition
+from flame.config.errors import ConfigError, explain
+from flame.config.layers import Layer, Patch, stack
+from flame.config.world import World
+from flame.launch.progress import GOOD, progress
+from flame.launch.run import Run, run
+from flame.telemetry.reader import TelemetryError
+from flame.telemetry.rundir import Parent, RunDir
+
+WELL, BAD = 0, 1
+SAME = ("cycle", "cohort", "variance", "reason", "model", "state")
+"""What of a closed cycle is equal in a fork and its parent."""
+
+
+def fork_run(path: Path, cycle: int, sets: Sequence[str], err: Console) -> int:
+    """Simulate the fork beside its parent; the exit code. Raises ConfigError for one that can't be."""
+    try:
+        parent = RunDir(path)
+        condition, told = parent.condition, _closed(parent)
+    except TelemetryError as error:
+        raise ConfigError(f"`{path}` can't be forked: {error}", "give a run directory, one of `flame runs`") from None
+    if not 0 < cycle < len(told):
+        raise ConfigError(f"`{path.name}` has closed {len(told)} cycles, and can't be forked at {cycle}", f"give 1 to {len(told) - 1}")
+    forked = _forked(condition, cycle, [Patch.parse(text) for text in sets])
+    world = World.model_validate(parent.world.model_dump() | {"kind": "sim", **_OF_NOBODY})
+    shown = progress(forked.stop, err)
+    try:
+        name = parent.name.run_set if parent.name else "custom"
+        done = run(forked, world, run_set=name, runs=path.parent, ui=shown, parent=Parent(path.name, cycle))
+    finally:
+        shown.close()
+    err.print(_kinship(told, done, path.name, cycle), markup=False)
+    return WELL if done.verdict in GOOD else BAD
+
+
+_OF_NOBODY = {"broker": "embedded", "broker_user": None, "broker_ca": None, "remote": 0, "workers": 1}
+
+
+def _forked(condition: Condition, cycle: int, patches: Sequence[Patch]) -> Condition:
+    """The parent's condition with a change at the cycle; what ends the fork may be set from the start."""
+    if not patches:
+        raise ConfigError("a fork without a change is its parent", "give `--set`, such as `--set server_opt.lr=0.1`")
+    of_stop = [patch for patch in patches if patch.path[0] == "stop"]
+    wanted = {".".join(patch.path): patch.value for patch in patches if patch not in of_stop}
+    plain = stack([Layer("the parent's condition", condition.model_dump(mode="json", exclude={"changes"}))], of_stop)
+    earlier = [change.model_dump() for change in condition.changes if change.cycle < cycle]
+    changes = [*earlier, {"cycle": cycle, "set": wanted}] if wanted else earlier
+    try:
+        _ = [Change.model_validate(change) for change in changes]
+        return Condition.model_validate(plain | {"changes": changes})
+    except ValidationError as error:
+        raise explain(error, Condition, plain | {"changes": changes}) from None
+
+
+def _closed(run: RunDir | Run) -> list[tuple[object, ...]]:
+    frame = run.telemetry.frame("agg_round") if isinstance(run, RunDir) else run.frame("agg_round")
+    return list(frame.select(SAME).iter_rows())
+
+
+def _kinship(told: list[tuple[object, ...]], done: Run, name: str, cycle: int) -> str:
+    """How far the fork is its parent."""
+    same = next((number for number, (one, two) in enumerate(zip(told, _closed(done), strict=False)) if one != two), None)
+    if same is None:
+        return f"fork of `{name}`: nothing differs from it; the change changed nothing"
+    if same >= cycle:
+        return f"fork of `{name}`: the same bits up to cycle {same}, the change is at {cycle}"
+    return (
+        f"fork of `{name}`: it differs from cycle {same} on, before the change at {cycle}: a run in arrival order can't be simulated again"
+    )
