@@ -45,7 +45,7 @@ def random_condition(seed: int) -> Condition:
             "limits": LIMITS | ({"max_rejects": goal + rng.randint(0, 2)} if rng.random() < 0.04 else {}),
     }  # fmt: skip
     plain |= _family(seed)
-    return Condition.model_validate(plain | _sizes(seed, plain))
+    return Condition.model_validate(plain | _sizes(seed, plain) | _changes(seed))
 
 
 def _availability(seed: int) -> dict[str, Any]:
@@ -103,6 +103,23 @@ def _sizes(seed: int, plain: dict[str, Any]) -> dict[str, Any]:
     long_bins = [{"type": "variance", "threshold": rng.choice([0.2, 0.6, 2.0])}, {"type": "cap", "max": rng.choice([3, 8])}]
     kept = plain["commit"] if rng.random() < 0.3 else long_bins
     return {"sizes": tracking, "concurrency": concurrency, "commit": kept}
+
+
+def _changes(seed: int) -> dict[str, Any]:
+    """A quarter of the conditions: policies that change as some cycle opens, in mid-bin too."""
+    rng = random.Random(f"changes {seed}")
+    if rng.random() < 0.75:
+        return {}
+    later: list[dict[str, Any]] = [
+        {"server_opt": {"type": "momentum", "lr": 0.05}},
+        {"server_opt.lr": 0.4, "rate": "felix"} if not _family(seed) else {"rate": "felix"},
+        {"commit": ["agg_goal"]},
+        {"commit": [{"type": "pool_size", "n": 5}, {"type": "cap", "max": 3}]},
+        {"select": rng.choice(["fedbuff", "async_oort", "random"])},
+        {"staleness": rng.choice(["exact", "same_bin", "accept"])},
+    ]
+    cycles = sorted(rng.sample(range(1, 9), rng.randint(1, 2)))
+    return {"changes": [{"cycle": cycle, "set": rng.choice(later)} for cycle in cycles]}
 
 
 def _wan(seed: int) -> dict[str, Any]:
