@@ -264,7 +264,7 @@ def _unclamped(self: Cycle, goal: int, concurrency: int, quota: int | None, unan
 
 
 def _over_c(condition: Condition) -> Condition:
-    return condition.model_copy(update={"goal": condition.concurrency + 1})
+    return condition.model_copy(update={"changes": (), "goal": condition.concurrency + 1})
 
 
 def _eval_lets_pass(self: Inbox) -> Any:
