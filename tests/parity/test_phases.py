@@ -31,6 +31,16 @@ def test_what_lies_within_five_milliseconds_is_equal(good: RunPair, judge: Judge
     assert judge(good).of("Tph").verdict == "FAIL"
 
 
+def test_what_lies_within_half_of_the_slower_median_is_equal(good: RunPair, judge: Judge) -> None:
+    """Two workers on one core, or a slower machine: 1.9 times is the same program, 2.1 times isn't said to be."""
+    for run in (good.sim, good.real):
+        Edit(run).each("trainer_round", taking("compute", 0.1))
+    Edit(good.real).each("trainer_round", taking("compute", 0.19))
+    assert judge(good).of("Tph").verdict == "PASS"
+    Edit(good.real).each("trainer_round", taking("compute", 0.21))
+    assert judge(good).of("Tph").verdict == "FAIL"
+
+
 def test_a_quarter_of_the_jobs_may_differ(good: RunPair, judge: Judge) -> None:
     Edit(good.sim).each("trainer_round", taking("encode", 0.1), lambda record: record["id"] % 4 == 0)
     result = judge(good).of("Tph")
