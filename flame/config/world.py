@@ -3,12 +3,13 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, NonNegativeInt, PositiveInt
 
 from flame.config.errors import nearest
 from flame.config.frozen import Frozen
 
 OWN_BROKERS = ("embedded", "mosquitto")
+DEVICE = re.compile(r"cpu|auto|cuda(:\d{1,3})?")
 HOST_PORT = re.compile(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 
 
@@ -19,6 +20,12 @@ def _known_broker(broker: str) -> str:
             f"there is no broker `{broker}`; {nearest(broker, OWN_BROKERS)}give `embedded`, `mosquitto`, or the HOST:PORT of a running one"
         )
     return broker
+
+
+def _known_device(device: str) -> str:
+    if not DEVICE.fullmatch(device):
+        raise ValueError(f"there is no device `{device}`; give `cpu`, `cuda`, `cuda:N` or `auto`")
+    return device
 
 
 class World(Frozen):
@@ -34,7 +41,7 @@ class World(Frozen):
     """
 
     kind: Literal["sim", "real"] = "sim"
-    device: Annotated[str, Field(pattern=r"^(cpu|auto|cuda(:\d{1,3})?)$")] = "cpu"
+    device: Annotated[str, AfterValidator(_known_device)] = "cpu"
     broker: Annotated[str, AfterValidator(_known_broker)] = "embedded"
     workers: PositiveInt = 2
     pool: NonNegativeInt = 0

@@ -42,8 +42,8 @@ def plan(
     return Plan(run_set, load(experiments).resolve(run_set, only=only, seeds=wanted, patches=patches), worlds, runs)
 
 
-def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, compare: bool) -> int:
-    """Pre-flight, then the runs. The exit code."""
+def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, after: frozenset[str] = frozenset()) -> int:
+    """Pre-flight, then the runs, then what comes `after` them (`flame.launch.follow`). The exit code."""
     from flame.launch.preflight import examine, show
 
     err = screen.err()
@@ -58,7 +58,7 @@ def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, compa
         return REFUSED
     from flame.launch.batch import carry_out
 
-    return WELL if carry_out(plan, screen.out(), err, compare=compare) else BAD
+    return WELL if carry_out(plan, screen.out(), err, after) else BAD
 
 
 def agreed(count: int) -> bool:

@@ -28,7 +28,8 @@ from flame.config.world import World
 from flame.core.time import in_seconds
 from flame.launch.clean import Trace, clean, traces
 from flame.launch.fits import fit
-from flame.launch.gate import Issue, issues
+from flame.launch.gate import issues
+from flame.launch.issue import Issue
 from flame.launch.measure import Machine, Measured, machine, measure
 from flame.launch.plan import Plan
 
