@@ -4,14 +4,14 @@ Exit codes: 0 all ended well, 1 a run ended badly or parity failed, 2 refused (n
 Whatever is heavy is imported by the command that needs it, so that `flame --help` answers at once.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from flame.launch import screen
+from flame.launch import runs_cli, screen
+from flame.launch.runs_cli import RunsFolder, complete_run_sets
+from flame.launch.screen import refusals
 
 ABOUT = "One federated-learning code, run for real and simulated, and proof that the two agree."
 
@@ -20,26 +20,14 @@ data_app = typer.Typer(no_args_is_help=True, help="Prepare data sets and their p
 app.add_typer(data_app, name="data")
 export_app = typer.Typer(no_args_is_help=True, help="Write runs in a form that other programs read.")
 app.add_typer(export_app, name="export")
+app.add_typer(runs_cli.app)
 
-BAD, REFUSED = 1, 2
 DELEGATE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def main() -> None:
     """The entry point."""
     app()
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """A configuration that can't be run is one message and exit code 2."""
-    from flame.config.errors import ConfigError
-
-    try:
-        yield
-    except ConfigError as error:
-        screen.err().print(str(error), markup=False, soft_wrap=True)
-        raise typer.Exit(REFUSED) from None
 
 
 def _what(*names: str, **rest: Any) -> Any:
@@ -62,8 +50,7 @@ def _control(*names: str, **rest: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Control", show_default=False, **rest)
 
 
-RunSet = Annotated[str | None, typer.Argument(metavar="RUN_SET", help="Without one, the run-sets are listed.")]
-RunsFolder = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where run directories are.")]
+RunSet = Annotated[str | None, typer.Argument(metavar="RUN_SET", help="Without one, they are listed.", autocompletion=complete_run_sets)]
 
 
 @app.command()
@@ -301,22 +288,6 @@ def export_trace(
 
     with refusals():
         raise typer.Exit(export_trace([run] if twin is None else [run, twin], out))
-
-
-@app.command("runs")
-def list_runs(runs: RunsFolder = Path("runs")) -> None:
-    """List the runs, with verdict and fingerprint."""
-    from flame.launch.listing import show_runs
-
-    show_runs(runs, screen.out())
-
-
-@app.command()
-def status(runs: RunsFolder = Path("runs")) -> None:
-    """What is going on: runs without a verdict, and processes that were left behind."""
-    from flame.launch.listing import show_status
-
-    raise typer.Exit(show_status(runs, screen.out()))
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from flame.config.devices import profiles
 from flame.config.world import World
 from flame.core.events import StopAsked
 from flame.core.time import in_seconds
+from flame.launch.asking import Asked, listening
 from flame.launch.fleet import Fleet
 from flame.launch.processes import Spec
-from flame.launch.signals import told
 from flame.launch.ui import Quiet, Ui
 from flame.launch.watch import Seen, Watch
 from flame.learn.learner import Facts, Learner, build
@@ -81,9 +81,11 @@ def run(
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
     path = make_directory(Path(runs), run_set, condition, world)
-    ui.started(path.name, world.kind)
-    verdict = _simulate(path, condition, world, learner, ui) if world.kind == "sim" else _run_for_real(path, condition, world, ui)
-    return _ended(path, verdict, ui)
+    with listening(path) as asked:
+        ui.started(path.name, world.kind)
+        simulated = world.kind == "sim"
+        verdict = _simulate(path, condition, world, learner, ui, asked) if simulated else _run_for_real(path, condition, world, ui, asked)
+        return _ended(path, verdict, ui)
 
 
 def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None) -> Run:
@@ -96,8 +98,9 @@ def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None)
     learner.warm()
     (path / "verdict.json").unlink(missing_ok=True)
     write_aside(path / "launcher.json", {"pid": os.getpid()})
-    ui.started(path.name, world.kind)
-    return _ended(path, _simulate(path, condition, world, learner, ui, checkpoint), ui)
+    with listening(path) as asked:
+        ui.started(path.name, world.kind)
+        return _ended(path, _simulate(path, condition, world, learner, ui, asked, checkpoint), ui)
 
 
 def _ended(path: Path, verdict: Verdict, ui: Ui) -> Run:
@@ -125,12 +128,15 @@ def make_directory(runs: Path, run_set: str, condition: Condition, world: World)
 # ---- simulated
 
 
-def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui, checkpoint: Checkpoint | None = None) -> Verdict:
+def _simulate(
+    path: Path, condition: Condition, world: World, learner: Learner, ui: Ui, asked: Asked, checkpoint: Checkpoint | None = None
+) -> Verdict:
     place = checkpoint.place if checkpoint else None
     books = open_books(path, "sim", "1", condition, world, learner.facts, ["aggregator", *condition.nodes], place)
     keeper = Checkpoints(path, books, world.checkpoint) if world.checkpoint else None
     try:
-        verdict = _simulated(books, condition, world, learner, ui, keeper, checkpoint.state if checkpoint else None)
+        watcher = _Watcher(ui, condition.stop.wall_s, asked)
+        verdict = _simulated(books, condition, world, learner, watcher, keeper, checkpoint.state if checkpoint else None)
     except Exception as error:  # the run is over, and its directory must say why
         (path / "logs").mkdir(exist_ok=True)
         (path / "logs" / "sim.log").write_text("".join(format_exception(error)))
@@ -142,11 +148,10 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
 
 
 def _simulated(
-    books: Books, condition: Condition, world: World, learner: Learner, ui: Ui, keeper: Checkpoints | None, kept: State | None
+    books: Books, condition: Condition, world: World, learner: Learner, watcher: "_Watcher", keeper: Checkpoints | None, kept: State | None
 ) -> Verdict:
-    watcher = _Watcher(ui, condition.stop.wall_s)
     aggregator, trainers = (kept.aggregator, kept.trainers) if kept else _machines(condition, world, learner.facts)
-    with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
+    with closing(_executor(condition, world, learner)) as executor:
         simulation = Simulation(
             aggregator, trainers, executor, books.journal, books.sink,
             watcher=watcher, keeper=keeper, latency=latency_of(world), wire_roundtrip=world.wire == "roundtrip",
@@ -175,12 +180,11 @@ def _executor(condition: Condition, world: World, learner: Learner) -> Executor:
 
 
 class _Watcher:
-    """Between a simulation and the person: progress out, Ctrl-C and the ceiling of wall time in."""
+    """Between a simulation and the person: progress out; what was asked, and the ceiling of wall time, in."""
 
-    def __init__(self, ui: Ui, wall_s: float | None) -> None:
-        self._ui = ui
+    def __init__(self, ui: Ui, wall_s: float | None, asked: Asked) -> None:
+        self._ui, self._asked = ui, asked
         self._ceiling = monotonic() + wall_s if wall_s is not None else None
-        self._asked: StopAsked | None = None
         self._sampled = 0.0
         self.meter = Meter()
 
@@ -196,22 +200,19 @@ class _Watcher:
         version = at.model_version + record.committed
         self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, version, record.in_flight)
 
-    def asked(self, signal: str) -> None:
-        """A signal came."""
-        self._asked = StopAsked(signal, "INTERRUPTED")
-
     def stop_asked(self) -> StopAsked | None:
         """What was asked for, or the ceiling, once."""
         if self._ceiling is not None and monotonic() > self._ceiling:
             self._ceiling = None
             return StopAsked("the ceiling of wall time was reached", "WALL_CEILING")
-        return self._asked
+        why = self._asked.why
+        return None if why is None else StopAsked(why, "INTERRUPTED")
 
 
 # ---- for real
 
 
-def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui) -> Verdict:
+def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui, asked: Asked) -> Verdict:
     fleet: Fleet | None = None
     broker = open_broker(world.broker, path / "broker", condition.limits, group=0)
     try:
@@ -219,7 +220,7 @@ def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui) -> Ver
         fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ)))
         fleet.start()
         write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
-        seen = Watch(fleet, broker, path, condition, ui).until_end()
+        seen = Watch(fleet, broker, path, condition, ui, asked).until_end()
     except BrokerError as error:
         seen = Seen("CRASH", str(error), None)
     finally:
