@@ -9,7 +9,7 @@ from flame.config.errors import nearest
 from flame.config.frozen import Frozen
 
 OWN_BROKERS = ("embedded", "mosquitto")
-DEVICE = re.compile(r"cpu|auto|cuda(:\d{1,3})?")
+DEVICE = re.compile(r"cpu|auto|cuda(:(all|\d{1,3}(,\d{1,3})*))?")
 HOST_PORT = re.compile(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 
 
@@ -24,14 +24,15 @@ def _known_broker(broker: str) -> str:
 
 def _known_device(device: str) -> str:
     if not DEVICE.fullmatch(device):
-        raise ValueError(f"there is no device `{device}`; give `cpu`, `cuda`, `cuda:N` or `auto`")
+        raise ValueError(f"there is no device `{device}`; give `cpu`, `auto`, `cuda:N`, `cuda:0,1` or `cuda:all`")
     return device
 
 
 class World(Frozen):
     """One of the two worlds and its machinery.
 
-    device: where torch computes, `cpu`, `cuda:N`, or `auto`; a GPU is for the fidelity tier alone (`flame.learn.device`).
+    device: where torch computes, `cpu`, `auto`, or GPUs, which are for the fidelity tier alone (`flame.learn.device`).
+    pin: each process of a real run keeps to a core of its own, as long as there are enough.
     broker: `embedded` (in the launcher's process tree), `mosquitto` (a private one), or HOST:PORT of a running one.
     workers: processes that host the trainers (real). pool: compute processes (sim), 0 computes inline.
     latency: a file of `flame calibrate`, whose measured latencies a sim draws (None: nothing is ever late); draw: which draws.
@@ -44,6 +45,7 @@ class World(Frozen):
     device: Annotated[str, AfterValidator(_known_device)] = "cpu"
     broker: Annotated[str, AfterValidator(_known_broker)] = "embedded"
     workers: PositiveInt = 2
+    pin: bool = False
     pool: NonNegativeInt = 0
     prefix_cache: bool = True
     latency: str | None = None

@@ -23,7 +23,7 @@ FIELDS = {
 """Flags that patch one field, and which; in this order."""
 ALIKE = [1.0]
 """`--delays off`: no trainer is slower than another. A delay of 0 would leave nothing to order updates by."""
-ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "workers")
+ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "workers", "pin")
 CARRYING = (*ONLY_REAL, *ONLY_SIM, "device", "prefix_cache", "level", "blobs")
 """Flags that say how it is carried out."""
 

@@ -19,7 +19,8 @@ from flame.launch.clean import Trace
 from flame.launch.fits import fit
 from flame.launch.goals import growing, starving
 from flame.launch.issue import Issue, cannot, unwise
-from flame.launch.measure import Machine, Measured
+from flame.launch.measure import Machine, Measured, placed
+from flame.launch.placement import crowded
 from flame.launch.plan import Plan
 
 PROBE_S = 3.0
@@ -87,6 +88,8 @@ def _baseline(condition: Condition, measured: Measured, plan: Plan, machine: Mac
     yield from starving(condition)
     if plan.real is not None and condition.tier == "exact" and measured.fault is None:
         yield from _fits(condition, measured, plan.real, machine)
+    if plan.real is not None and measured.device_bytes:
+        yield from crowded(*placed(condition, plan.real), measured.device_bytes)
 
 
 def _policies(condition: Condition) -> Iterator[Issue]:

@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import traceback
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,6 +22,7 @@ from flame.config.world import World
 from flame.core.messages import AGGREGATOR
 from flame.core.profile import Profile
 from flame.core.time import in_seconds, seconds
+from flame.launch.placement import Seat
 from flame.learn.learner import Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
@@ -44,7 +46,7 @@ class Spec:
     """What a child needs to know. run: its directory. group: the process group to join, 0 to found it.
 
     code: digest of the library as the launcher has it; its children are forked from the same. environment: the
-    launcher's, since a fork server keeps that of its own start.
+    launcher's, since a fork server keeps that of its own start. seats: where each process sits, by its name.
     """
 
     run: Path
@@ -55,13 +57,18 @@ class Spec:
     group: int
     code: str
     environment: dict[str, str]
+    seats: Mapping[str, Seat] = field(default_factory=dict)
+
+    def seat(self, name: str) -> Seat:
+        """That of one process."""
+        return self.seats.get(name, Seat(self.world.device))
 
 
 def aggregator_main(spec: Spec, pipe: Connection) -> None:
     """The aggregator's process."""
     with _Child(spec, AGGREGATOR, pipe) as child:
         condition = spec.condition
-        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
+        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.seat(AGGREGATOR).device)
         facts = learner.facts
         books = open_books(spec.run, AGGREGATOR, "1", condition, spec.world, facts, [AGGREGATOR])
         aggregator = Aggregator(condition, facts.init, facts.bins, spec.world.level, facts.layout)
@@ -87,7 +94,7 @@ def worker_main(spec: Spec, name: str, respawn: int, nodes: list[str], pipe: Con
     """A worker's process: it hosts the trainers `nodes`."""
     with _Child(spec, name, pipe) as child:
         condition, incarnation = spec.condition, incarnation_of(name, respawn)
-        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
+        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.seat(name).device)
         facts = learner.facts
         books = open_books(spec.run, name, str(respawn), condition, spec.world, facts, nodes)
         devices = profiles(condition)
@@ -132,6 +139,8 @@ class _Child:
         os.environ.clear()
         os.environ.update(self._spec.environment)
         os.setpgid(0, self._spec.group)
+        if (cores := self._spec.seat(self._name).cores) and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, cores)
         if self._spec.group == 0:
             self.report(Founded())
         signal.signal(signal.SIGINT, signal.SIG_IGN)

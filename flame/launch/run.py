@@ -23,9 +23,12 @@ from flame.core.events import StopAsked
 from flame.core.time import in_seconds
 from flame.launch.asking import Asked, listening
 from flame.launch.fleet import Fleet
+from flame.launch.measure import placed
+from flame.launch.placement import report
 from flame.launch.processes import Spec
 from flame.launch.ui import Quiet, Ui
 from flame.launch.watch import Seen, Watch
+from flame.learn.device import visible
 from flame.learn.learner import Facts, Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
@@ -217,8 +220,11 @@ def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui, asked:
     broker = open_broker(world.broker, path / "broker", condition.limits, group=0)
     try:
         broker.start(condition.limits.ready_wait_s)
-        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ)))
+        seats, _ = placed(condition, world)
+        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ), seats))
         fleet.start()
+        for line in report(seats, visible() if world.device != "cpu" else ()):
+            ui.noted(line)
         write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
         seen = Watch(fleet, broker, path, condition, ui, asked).until_end()
     except BrokerError as error:
