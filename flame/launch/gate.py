@@ -14,6 +14,7 @@ from shutil import disk_usage
 from flame.config.condition import Condition
 from flame.config.errors import ConfigError
 from flame.config.fingerprint import SHARED
+from flame.config.outside import changed
 from flame.config.world import World
 from flame.launch.clean import Trace
 from flame.launch.fits import fit
@@ -84,12 +85,21 @@ def _shared(plan: Plan) -> Iterator[Issue]:
 def _baseline(condition: Condition, measured: Measured, plan: Plan, machine: Machine) -> Iterator[Issue]:
     if measured.fault is not None:
         yield cannot(f"{condition.baseline}: {measured.fault.what}", measured.fault.hint)
+    yield from _outside(condition)
     yield from _policies(condition)
     yield from starving(condition)
     if plan.real is not None and condition.tier == "exact" and measured.fault is None:
         yield from _fits(condition, measured, plan.real, machine)
     if plan.real is not None and measured.device_bytes:
         yield from crowded(*placed(condition, plan.real), measured.device_bytes)
+
+
+def _outside(condition: Condition) -> Iterator[Issue]:
+    for policy, now in changed(condition):
+        yield cannot(
+            f"{condition.baseline}: the source of `{policy.type}` is {now}, and the condition wants {policy.source}",
+            "bring that source back, or leave `source` out, which makes another condition",
+        )
 
 
 def _policies(condition: Condition) -> Iterator[Issue]:
