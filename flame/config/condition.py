@@ -14,17 +14,18 @@ from flame.config.changes import Change, governed
 from flame.config.delays import Delays
 from flame.config.errors import explain
 from flame.config.frozen import Frozen
+from flame.config.outside import outside
 from flame.config.payloads import check_payload
 from flame.config.stops import StopRules
 from flame.core.time import seconds
-from flame.policies.commit import Commit, Variance
+from flame.policies.commit import Commit, CommitRule, Variance
 from flame.policies.payload import Payloads
-from flame.policies.perturb import Perturb, Single
+from flame.policies.perturb import Perturb, PerturbRule, Single
 from flame.policies.policy import BY_NAME
-from flame.policies.rate import Constant, Rate
-from flame.policies.select import All, Select
-from flame.policies.server_opt import ServerOpt, Sgd
-from flame.policies.sizes import DynamicSizes, Sizes, Static
+from flame.policies.rate import Constant, Rate, RateRule
+from flame.policies.select import All, Select, SelectRule
+from flame.policies.server_opt import ServerOpt, ServerStep, Sgd
+from flame.policies.sizes import DynamicSizes, Sizes, SizesRule, Static
 from flame.policies.staleness import Staleness, Unit
 
 
@@ -205,7 +206,7 @@ class Condition(Frozen):
     trainers: PositiveInt = 10
     goal: PositiveInt = 10
     concurrency: PositiveInt = 10
-    sizes: DynamicSizes = Static()
+    sizes: Annotated[DynamicSizes, *outside("rule for sizes", SizesRule)] = Static()
     delays: Delays = Delays(values=(1.0,))
     wan: Wan = Wan()
     population: Population = Population()
@@ -213,15 +214,15 @@ class Condition(Frozen):
     awareness: Literal["none", "oracular", "notified"] = "none"
 
     loop: Literal["sync", "async"] = "sync"
-    select: Select = All()
+    select: Annotated[Select, *outside("selector", SelectRule)] = All()
     staleness: Staleness = "accept"
     staleness_unit: Unit = "version"
-    rate: Rate = Constant()
-    commit: tuple[Commit, ...] = (Variance(threshold=0.1),)
+    rate: Annotated[Rate, *outside("rate", RateRule)] = Constant()
+    commit: tuple[Annotated[Commit, *outside("commit rule", CommitRule)], ...] = (Variance(threshold=0.1),)
     payload: Payloads = Payloads()
-    perturb: Perturb = Single()
+    perturb: Annotated[Perturb, *outside("perturbation", PerturbRule)] = Single()
     estimator: Annotated[Estimator, BY_NAME] = Estimator()
-    server_opt: ServerOpt = Sgd(lr=0.01)
+    server_opt: Annotated[ServerOpt, *outside("server step", ServerStep)] = Sgd(lr=0.01)
 
     commit_order: Literal["stamp", "arrival"] = "stamp"
     pacing: Literal["absolute", "relative"] = "absolute"

@@ -20,6 +20,11 @@ SWEEP: Plain = {
 }  # fmt: skip
 
 
+PLACE: Plain = {"type": "string", "pattern": r"^[\w.]+:\w+$"}
+OUTSIDE: tuple[Plain, ...] = (PLACE, {"type": "object", "properties": {"type": PLACE}, "required": ["type"]})
+"""A policy from outside the tree."""
+
+
 def schema() -> Plain:
     """A schema of draft 2020-12."""
     whole = _partial(Condition.model_json_schema())
@@ -59,5 +64,5 @@ def _partial(node: Any) -> Any:
     rest = {key: _partial(value) for key, value in node.items() if key not in ("required", "discriminator", "oneOf")}
     if "discriminator" in node:
         names: Plain = {"type": "string", "enum": sorted(node["discriminator"]["mapping"])}
-        rest["anyOf"] = [names, *_partial(node["oneOf"])]
+        rest["anyOf"] = [names, *_partial(node["oneOf"]), *OUTSIDE]
     return rest

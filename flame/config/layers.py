@@ -50,7 +50,7 @@ def read_yaml(text: str, where: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One field set from the command line. flag: as it was typed, for messages."""
+    """One field set from the command line. value: the new one, or a function from the old one. flag: as it was typed, for messages."""
 
     path: Place
     value: Any
@@ -122,6 +122,8 @@ def _spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _patched(value: Any, path: Place, patch: Patch) -> Any:
     """A copy of `value` in which `path` holds the patch's value. A list is entered by index, or by the `type` of an entry."""
+    if not path and callable(patch.value):
+        return patch.value(value)
     if not path:
         return {"type": patch.value} if len(patch.path) == 1 and patch.path[0] in BY_NAME and isinstance(patch.value, str) else patch.value
     key, rest = path[0], path[1:]

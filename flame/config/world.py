@@ -3,12 +3,13 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, model_validator
+from pydantic import AfterValidator, NonNegativeInt, model_validator
 
 from flame.config.errors import nearest
 from flame.config.frozen import Frozen
 
 OWN_BROKERS = ("embedded", "mosquitto")
+DEVICE = re.compile(r"cpu|auto|cuda(:(all|\d{1,3}(,\d{1,3})*))?")
 HOST_PORT = re.compile(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 
 
@@ -27,10 +28,17 @@ def _a_level(user: str) -> str:
     return user
 
 
+def _known_device(device: str) -> str:
+    if not DEVICE.fullmatch(device):
+        raise ValueError(f"there is no device `{device}`; give `cpu`, `auto`, `cuda:N`, `cuda:0,1` or `cuda:all`")
+    return device
+
+
 class World(Frozen):
     """One of the two worlds and its machinery.
 
-    device: where torch computes, `cpu`, `cuda:N`, or `auto`; a GPU is for the fidelity tier alone (`flame.learn.device`).
+    device: where torch computes, `cpu`, `auto`, or GPUs, which are for the fidelity tier alone (`flame.learn.device`).
+    pin: each process of a real run keeps to a core of its own, as long as there are enough.
     broker: `embedded` (in the launcher's process tree), `mosquitto` (a private one), or HOST:PORT of a running one.
     broker_user: whom to be there, with the password of the environment; broker_ca: file of its authority, for TLS.
     workers: processes that host the trainers (real); remote: how many more join from elsewhere (`flame worker`).
@@ -42,12 +50,13 @@ class World(Frozen):
     """
 
     kind: Literal["sim", "real"] = "sim"
-    device: Annotated[str, Field(pattern=r"^(cpu|auto|cuda(:\d{1,3})?)$")] = "cpu"
+    device: Annotated[str, AfterValidator(_known_device)] = "cpu"
     broker: Annotated[str, AfterValidator(_known_broker)] = "embedded"
     broker_user: Annotated[str, AfterValidator(_a_level)] | None = None
     broker_ca: str | None = None
     workers: NonNegativeInt = 2
     remote: NonNegativeInt = 0
+    pin: bool = False
     pool: NonNegativeInt = 0
     prefix_cache: bool = True
     latency: str | None = None

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from flame.config.condition import Condition
 from flame.config.world import World
+from flame.launch import follow
 from flame.launch.plan import Plan
 from flame.launch.progress import GOOD, progress, span
 from flame.launch.run import Run, run
@@ -62,19 +63,20 @@ class Pair:
         return all(end.well for end in self.ends) and (self.report.exit_code == 0 if self.report else not self.why)
 
 
-def carry_out(plan: Plan, out: Console, err: Console, *, compare: bool = True) -> bool:
-    """Run everything, print reports and the closing table to `out`. Whether all ended well."""
+def carry_out(plan: Plan, out: Console, err: Console, after: frozenset[str] = frozenset()) -> bool:
+    """Run everything, print reports and the closing table to `out`, do what comes `after`. Whether all ended well."""
     pairs: list[Pair] = []
     for pair in _conduct(plan, err):
         pairs.append(pair)
-        if len(pair.ends) == 2 and compare:
+        if len(pair.ends) == 2 and "parity" in after:
             _judge(pair, out)
     if pairs:
         out.print(closing_table(pairs, out))
     left = len(plan.resolved) * len(plan.worlds) - sum(len(pair.ends) for pair in pairs)
     if left:
         err.print(Text(f"  interrupted: {left} runs were not started", "yellow"))
-    return not left and all(pair.well for pair in pairs)
+    followed = follow.carry_out(after, [end.run.path for pair in pairs for end in pair.ends if end.run], out, err)
+    return followed and not left and all(pair.well for pair in pairs)
 
 
 def _conduct(plan: Plan, err: Console) -> Iterator[Pair]:

@@ -4,14 +4,14 @@ Exit codes: 0 all ended well, 1 a run ended badly or parity failed, 2 refused (n
 Whatever is heavy is imported by the command that needs it, so that `flame --help` answers at once.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from flame.launch import screen
+from flame.launch import runs_cli, screen
+from flame.launch.runs_cli import RunsFolder, complete_run_sets
+from flame.launch.screen import refusals
 
 ABOUT = "One federated-learning code, run for real and simulated, and proof that the two agree."
 
@@ -20,26 +20,14 @@ data_app = typer.Typer(no_args_is_help=True, help="Prepare data sets and their p
 app.add_typer(data_app, name="data")
 export_app = typer.Typer(no_args_is_help=True, help="Write runs in a form that other programs read.")
 app.add_typer(export_app, name="export")
+app.add_typer(runs_cli.app)
 
-BAD, REFUSED = 1, 2
 DELEGATE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def main() -> None:
     """The entry point."""
     app()
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """A configuration that can't be run is one message and exit code 2."""
-    from flame.config.errors import ConfigError
-
-    try:
-        yield
-    except ConfigError as error:
-        screen.err().print(str(error), markup=False, soft_wrap=True)
-        raise typer.Exit(REFUSED) from None
 
 
 def _what(*names: str, **rest: Any) -> Any:
@@ -62,12 +50,12 @@ def _control(*names: str, **rest: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Control", show_default=False, **rest)
 
 
-RunSet = Annotated[str | None, typer.Argument(metavar="RUN_SET", help="Without one, the run-sets are listed.")]
-RunsFolder = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where run directories are.")]
+RunSet = Annotated[str | None, typer.Argument(metavar="RUN_SET", help="Without one, they are listed.", autocompletion=complete_run_sets)]
 
 
 @app.command()
 def run(
+    context: typer.Context,
     run_set: RunSet = None,
     mode: Annotated[Literal["sim", "real", "both"], _what(help="Simulated, for real over MQTT, or both and compared.")] = "sim",
     named: Annotated[str | None, _what("--run-set", metavar="NAME", help="The same as RUN_SET.")] = None,
@@ -78,10 +66,13 @@ def run(
     trainers: Annotated[int | None, _field(metavar="N", help="trainers")] = None,
     agg_goal: Annotated[int | None, _field(metavar="K", help="goal: accepts that close a cycle")] = None,
     concurrency: Annotated[int | None, _field(metavar="C", help="concurrency: assignments in flight")] = None,
+    delays: Annotated[Literal["on", "off"] | None, _field(help="off: no trainer is slower than another")] = None,
     delay_factor: Annotated[float | None, _field(metavar="F", help="delays.factor: divides the modelled delays")] = None,
     max_runtime: Annotated[float | None, _field(metavar="S", help="stop.runtime_s: budget of stamp time in seconds")] = None,
+    max_data_id: Annotated[int | None, _field(metavar="B", help="stop.commits: each commit ends a bin of data")] = None,
     var_threshold: Annotated[float | None, _field(metavar="V", help="commit.variance.threshold")] = None,
     max_iter_per_data_id: Annotated[int | None, _field(metavar="M", help="commit.cap.max: cycles of one bin")] = None,
+    var_stopping_policy: Annotated[str | None, _field(metavar="P", help="commit: off, fixed_cap, plateau, beside the variances")] = None,
     partition: Annotated[str | None, _field(metavar="P", help="partition.type")] = None,
     avail_trace: Annotated[str | None, _field(metavar="T", help="availability.trace: syn_20, phone_2st, ...")] = None,
     trace_time_scale: Annotated[float | None, _field(metavar="X", help="availability.time_scale: how much faster than it is")] = None,
@@ -89,6 +80,7 @@ def run(
     target_acc: Annotated[float | None, _field(metavar="A", help="stop.target.accuracy: converged at it")] = None,
     converge_window: Annotated[int | None, _field(metavar="W", help="stop.target.window: evaluations in a row")] = None,
     stall_window_s: Annotated[float | None, _field(metavar="S", help="stop.stall.window_s: stamp time without progress")] = None,
+    stall_window_h: Annotated[float | None, _field(metavar="H", help="the same in hours")] = None,
     stall_on: Annotated[str | None, _field(metavar="WHAT", help="stop.stall.on: acc, loss, either")] = None,
     stall_min_delta: Annotated[float | None, _field(metavar="D", help="stop.stall.min_delta: progress of accuracy, absolute")] = None,
     loss_min_rel_delta: Annotated[float | None, _field(metavar="D", help="stop.stall.loss_min_rel_delta: of loss, relative")] = None,
@@ -97,14 +89,18 @@ def run(
     remote: Annotated[int, _how(metavar="W", help="Real: how many more join from elsewhere (`flame worker`).")] = 0,
     broker_user: Annotated[str | None, _how(metavar="NAME", help="Real: at the broker; its password: $FLAME_BROKER_PASSWORD.")] = None,
     broker_ca: Annotated[str | None, _how(metavar="FILE", help="Real: the broker's authority, for TLS.")] = None,
+    pin: Annotated[bool, _how("--pin", help="Real: a core for each process.", show_default=False)] = False,
     pool: Annotated[int, _how(metavar="P", help="Sim: compute processes, 0 for inline.")] = 0,
     wire: Annotated[Literal["reference", "roundtrip"], _how(help="Sim: whether messages are encoded and decoded.")] = "reference",
     latency: Annotated[str | None, _how(metavar="FILE", help="Sim: latencies that `flame calibrate` measured, drawn.")] = None,
     draw: Annotated[int, _how(metavar="D", help="Sim: which draws of them.")] = 0,
-    device: Annotated[str, _how(metavar="NAME", help="Where torch computes: cpu, cuda:N (fidelity tier), auto.")] = "cpu",
+    device: Annotated[str, _how(metavar="NAME", help="Where torch computes: cpu, cuda:0,1 or cuda:all (fidelity tier), auto.")] = "cpu",
     prefix_cache: Annotated[bool, _how(help="Keep activations below the first trainable parameter.", show_default=False)] = True,
     level: Annotated[Literal["full", "commits", "summary"], _how(help="How much telemetry.")] = "full",
     blobs: Annotated[Literal["all", "none"], _how(help="Whether journals keep tensors, which replay needs.")] = "all",
+    after: Annotated[
+        str | None, _control(metavar="A,B", help="What follows: parity, sanity, plot (parity, where there are pairs).")
+    ] = None,
     parity: Annotated[bool, _control(help="Compare the pairs of --mode both (on).")] = True,
     runs: Annotated[Path, _control(metavar="DIR", help="Where run directories are made (runs).")] = Path("runs"),
     dry_run: Annotated[bool, _control("--dry-run", help="Stop after the pre-flight.")] = False,
@@ -114,17 +110,25 @@ def run(
 ) -> None:
     """Run a run-set: every baseline with every seed, in one world or both."""
     given = dict(locals())
-    from flame.launch import command, flags
+    from flame.launch import command, flags, follow
 
     fields, carrying = ({name: given[name] for name in names} for names in (flags.FIELDS, flags.CARRYING))
     with refusals():
         if not (run_set or named):
             raise typer.Exit(command.list_run_sets(experiments))
+        hooks = follow.wanted(after, mode)
         plan = command.plan(
             flags.one_name(run_set, named), experiments, flags.names(only), seeds,
-            flags.patches(fields, sets or []), flags.worlds(mode, carrying), runs,
+            flags.patches(fields, sets or []), flags.worlds(mode, carrying, _typed(context)), runs,
         )  # fmt: skip
-        raise typer.Exit(command.run(plan, dry_run=dry_run, yes=yes, force=force, sweep=clean, compare=parity))
+        raise typer.Exit(
+            command.run(plan, dry_run=dry_run, yes=yes, force=force, sweep=clean, after=hooks if parity else hooks - {"parity"})
+        )
+
+
+def _typed(context: typer.Context) -> set[str]:
+    """The parameters that somebody gave, rather than their defaults."""
+    return {name for name in context.params if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"}
 
 
 @app.command(context_settings=DELEGATE, add_help_option=False)
@@ -330,22 +334,6 @@ def export_trace(
 
     with refusals():
         raise typer.Exit(export_trace([run] if twin is None else [run, twin], out))
-
-
-@app.command("runs")
-def list_runs(runs: RunsFolder = Path("runs")) -> None:
-    """List the runs, with verdict and fingerprint."""
-    from flame.launch.listing import show_runs
-
-    show_runs(runs, screen.out())
-
-
-@app.command()
-def status(runs: RunsFolder = Path("runs")) -> None:
-    """What is going on: runs without a verdict, and processes that were left behind."""
-    from flame.launch.listing import show_status
-
-    raise typer.Exit(show_status(runs, screen.out()))
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ def plan(
     return Plan(run_set, load(experiments).resolve(run_set, only=only, seeds=wanted, patches=patches), worlds, runs)
 
 
-def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, compare: bool) -> int:
-    """Pre-flight, then the runs. The exit code."""
+def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, after: frozenset[str] = frozenset()) -> int:
+    """Pre-flight, then the runs, then what comes `after` them (`flame.launch.follow`). The exit code."""
     from flame.launch.preflight import examine, show
 
     err = screen.err()
@@ -54,16 +54,17 @@ def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, compa
         return REFUSED
     if dry_run:
         return WELL
-    if not (yes or agreed(len(plan.resolved) * len(plan.worlds))):
+    count = len(plan.resolved) * len(plan.worlds)
+    if not (yes or agreed(f"start {count} run{'s' if count > 1 else ''}?")):
         return REFUSED
     from flame.launch.batch import carry_out
 
-    return WELL if carry_out(plan, screen.out(), err, compare=compare) else BAD
+    return WELL if carry_out(plan, screen.out(), err, after) else BAD
 
 
-def agreed(count: int) -> bool:
-    """Ask, where there is somebody to ask; elsewhere the command itself was the answer."""
+def agreed(question: str, *, unasked: bool = True) -> bool:
+    """Ask, where there is somebody to ask; elsewhere the answer is `unasked`: a command to run is its own."""
     if not sys.stdin.isatty():
-        return True
-    screen.err().print(f"start {count} run{'s' if count > 1 else ''}? \\[Y/n] ", end="")
-    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+        return unasked
+    screen.err().print(f"{question} \\[Y/n] " if unasked else f"{question} \\[y/N] ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes", *([""] if unasked else []))

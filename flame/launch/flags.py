@@ -1,6 +1,6 @@
 """From flags to launch objects: patches of the condition, and the worlds that it is run in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -9,31 +9,65 @@ from pydantic import ValidationError
 from flame.config.errors import ConfigError, explain
 from flame.config.layers import Patch
 from flame.config.world import World
+from flame.launch.stopping import stopping
 
 FIELDS = {
-    "trainers": "trainers", "agg_goal": "goal", "concurrency": "concurrency", "delay_factor": "delays.factor",
-    "max_runtime": "stop.runtime_s", "var_threshold": "commit.variance.threshold", "max_iter_per_data_id": "commit.cap.max",
+    "trainers": "trainers", "agg_goal": "goal", "concurrency": "concurrency", "delays": "delays.values", "delay_factor": "delays.factor",
+    "max_runtime": "stop.runtime_s", "max_data_id": "stop.commits",
+    "var_stopping_policy": "commit", "var_threshold": "commit.variance.threshold", "max_iter_per_data_id": "commit.cap.max",
     "partition": "partition.type", "avail_trace": "availability.trace", "trace_time_scale": "availability.time_scale",
     "agg_rate_type": "rate.type", "target_acc": "stop.target.accuracy", "converge_window": "stop.target.window",
-    "stall_window_s": "stop.stall.window_s", "stall_on": "stop.stall.on", "stall_min_delta": "stop.stall.min_delta",
-    "loss_min_rel_delta": "stop.stall.loss_min_rel_delta",
+    "stall_window_s": "stop.stall.window_s", "stall_window_h": "stop.stall.window_s", "stall_on": "stop.stall.on",
+    "stall_min_delta": "stop.stall.min_delta", "loss_min_rel_delta": "stop.stall.loss_min_rel_delta",
 }  # fmt: skip
-"""Flags that patch one field, and which."""
-ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "broker_user", "broker_ca", "workers", "remote")
+"""Flags that patch one field, and which; in this order."""
+ALIKE = [1.0]
+"""`--delays off`: no trainer is slower than another. A delay of 0 would leave nothing to order updates by."""
+ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "broker_user", "broker_ca", "workers", "remote", "pin")
 CARRYING = (*ONLY_REAL, *ONLY_SIM, "device", "prefix_cache", "level", "blobs")
 """Flags that say how it is carried out."""
 
 
 def patches(fields: Mapping[str, Any], sets: Sequence[str]) -> list[Patch]:
     """Of the flags that were given, then of each `--set`, which comes last and wins."""
-    given = [(name, value) for name, value in fields.items() if value is not None]
-    named = [Patch(tuple(FIELDS[name].split(".")), value, f"--{name.replace('_', '-')} {value}") for name, value in given]
+    given = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
+    if "stall_window_s" in given and "stall_window_h" in given:
+        raise ConfigError("`--stall-window-s` and `--stall-window-h` say the same in two ways", "give one of them")
+    named = [_patch(name, value) for name, value in given.items() if (name, value) != ("delays", "on")]
     return [*named, *(Patch.parse(text) for text in sets)]
 
 
-def worlds(mode: str, carrying: Mapping[str, Any]) -> list[World]:
-    """The worlds of a mode, sim first: it is the quicker one to find a fault. Raises ConfigError for a wrong option."""
+def _patch(name: str, value: Any) -> Patch:
+    """What the flag `name` does to its field. `--delays on` does nothing: on is what the run-set says."""
+    flag = f"{_flag(name)} {value}"
+    match name:
+        case "delays":
+            value = ALIKE
+        case "stall_window_h":
+            value = value * 3600
+        case "var_stopping_policy":
+            value = stopping(value, flag)
+    return Patch(tuple(FIELDS[name].split(".")), value, flag)
+
+
+def _flag(name: str) -> str:
+    """As it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def worlds(mode: str, carrying: Mapping[str, Any], typed: Collection[str] = ()) -> list[World]:
+    """The worlds of a mode, sim first: it is the quicker one to find a fault.
+
+    typed: the flags that somebody gave. Raises ConfigError for a wrong one, and for one that would do nothing.
+    """
     kinds = {"sim": ["sim"], "real": ["real"], "both": ["sim", "real"]}[mode]
+    for name in (*ONLY_REAL, *ONLY_SIM):
+        kind = "real" if name in ONLY_REAL else "sim"
+        if name in typed and kind not in kinds:
+            raise ConfigError(
+                f"`{_flag(name)} {carrying[name]}` says nothing to `--mode {mode}`: it is of a {kind} run",
+                f"drop it, or give `--mode {kind}` or `--mode both`",
+            )
     return [_world(kind, carrying) for kind in kinds]
 
 
@@ -43,7 +77,7 @@ def _world(kind: str, carrying: Mapping[str, Any]) -> World:
     try:
         return World.model_validate_json(orjson.dumps(plain), strict=True)
     except ValidationError as error:
-        raise explain(error, World, plain, lambda place: f" (`--{place[0].replace(chr(95), chr(45))}`)" if place else "") from None
+        raise explain(error, World, plain, lambda place: f" (`{_flag(place[0])}`)" if place else "") from None
 
 
 def names(text: str | None) -> list[str] | None:

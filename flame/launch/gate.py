@@ -5,45 +5,33 @@ said. What is only *unwise* (a gate that may never commit) is refused too, unles
 delays of 0 and unmatched order and pacing can't get this far: a condition with them can't be made.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
+from shutil import disk_usage
 
-from flame.config.availability import traces
 from flame.config.condition import Condition
 from flame.config.errors import ConfigError
+from flame.config.fingerprint import SHARED
+from flame.config.outside import changed
 from flame.config.world import World
 from flame.launch.clean import Trace
 from flame.launch.fits import fit
-from flame.launch.measure import Machine, Measured
+from flame.launch.goals import growing, starving
+from flame.launch.issue import Issue, cannot, unwise
+from flame.launch.measure import Machine, Measured, placed
+from flame.launch.placement import crowded
 from flame.launch.plan import Plan
-from flame.launch.starving import LOOKED_AT, at_once, ever_there, not_barred
 
 PROBE_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """what: with field and value. remedy: what to type. blocking: it can't work, not even with --force."""
-
-    what: str
-    remedy: str
-    blocking: bool
-
-
-def cannot(what: str, remedy: str) -> Issue:
-    """It can't work."""
-    return Issue(what, remedy, True)
-
-
-def unwise(what: str, remedy: str) -> Issue:
-    """It can work, and shouldn't be done by mistake."""
-    return Issue(what, remedy, False)
+ROOM = 64 << 20
+"""Bytes of disk below which no run is begun."""
 
 
 def issues(plan: Plan, measured: Mapping[str, Measured], machine: Machine, alive: Sequence[Trace]) -> list[Issue]:
     """Everything that stands in the way, what can't work first."""
-    found = [*_strays(alive), *_shared(plan)]
+    found = [*_strays(alive), *_folder(plan.runs), *_shared(plan), *_latency(plan.sim)]
     for name, resolved in plan.baselines.items():
         found += _baseline(resolved.condition, measured[name], plan, machine)
     if plan.real is not None:
@@ -58,7 +46,34 @@ def _strays(alive: Sequence[Trace]) -> Iterator[Issue]:
             yield cannot(f"{each.run.name} left processes behind: {', '.join(map(str, each.others))}", "add `--clean`, which ends them")
 
 
+def _folder(runs: Path) -> Iterator[Issue]:
+    place = next(parent for parent in (runs.absolute(), *runs.absolute().parents) if parent.exists())
+    if not place.is_dir():
+        yield cannot(f"`--runs {runs}`: `{place.name}` is no folder", "give a folder, or a name that isn't taken")
+    elif not os.access(place, os.W_OK | os.X_OK):
+        yield cannot(f"`--runs {runs}`: nothing can be written in `{place}`", "give a folder of your own")
+    elif (free := disk_usage(place).free) < ROOM:
+        yield cannot(f"`--runs {runs}`: {free >> 20} MiB of disk are free", f"free some, {ROOM >> 20} MiB at least, or use another disk")
+
+
+def _latency(sim: World | None) -> Iterator[Issue]:
+    from flame.runtime.latency import latency_of
+
+    try:
+        if sim is not None:
+            latency_of(sim)
+    except ConfigError as error:
+        yield cannot(error.what, error.hint)
+
+
 def _shared(plan: Plan) -> Iterator[Issue]:
+    conditions = [resolved.condition for resolved in plan.baselines.values()]
+    for field in SHARED:
+        if field != "goal" and any(getattr(each, field) != getattr(conditions[0], field) for each in conditions):
+            yield unwise(
+                f"`{field}` differs between baselines that are compared: they answer different questions",
+                f"set `{field}` for all of them, or run them apart with `--only`",
+            )
     goals = {name: resolved.condition.goal for name, resolved in plan.baselines.items()}
     if len(set(goals.values())) > 1:
         listed = ", ".join(f"{name} {goal}" for name, goal in goals.items())
@@ -70,10 +85,21 @@ def _shared(plan: Plan) -> Iterator[Issue]:
 def _baseline(condition: Condition, measured: Measured, plan: Plan, machine: Machine) -> Iterator[Issue]:
     if measured.fault is not None:
         yield cannot(f"{condition.baseline}: {measured.fault.what}", measured.fault.hint)
+    yield from _outside(condition)
     yield from _policies(condition)
-    yield from _starving(condition)
+    yield from starving(condition)
     if plan.real is not None and condition.tier == "exact" and measured.fault is None:
         yield from _fits(condition, measured, plan.real, machine)
+    if plan.real is not None and measured.device_bytes:
+        yield from crowded(*placed(condition, plan.real), measured.device_bytes)
+
+
+def _outside(condition: Condition) -> Iterator[Issue]:
+    for policy, now in changed(condition):
+        yield cannot(
+            f"{condition.baseline}: the source of `{policy.type}` is {now}, and the condition wants {policy.source}",
+            "bring that source back, or leave `source` out, which makes another condition",
+        )
 
 
 def _policies(condition: Condition) -> Iterator[Issue]:
@@ -87,59 +113,7 @@ def _policies(condition: Condition) -> Iterator[Issue]:
     for rule in ("target", "stall"):
         if getattr(condition.stop, rule) is not None and condition.eval.every == 0:
             yield cannot(f"{name}: `stop.{rule}` looks at evaluations, and `eval.every` is 0", "give `eval.every: 1`")
-    yield from _sizes(condition)
-
-
-def _sizes(condition: Condition) -> Iterator[Issue]:
-    name, staying = condition.baseline, condition.trainers - len(condition.population.leaves)
-    largest, dynamic = max(sizes.goal for sizes in condition.possible_sizes), condition.sizes.type != "static"
-    if (condition.loop == "sync" or dynamic) and largest > staying:
-        field = "sizes.goal_max" if dynamic else "goal"
-        yield unwise(f"{name}: `{field}` K = {largest}, but only {staying} trainers stay to the end", f"lower `{field}` to {staying}")
-    if dynamic and any(rule.type == "agg_goal" for rule in condition.commit):
-        yield unwise(
-            f"{name}: `sizes` {condition.sizes.type} under `agg_goal`: each bin takes one cycle, so K only falls",
-            "give a `commit` rule that looks at the uploads, or `sizes: static`",
-        )
-
-
-def _starving(condition: Condition) -> Iterator[Issue]:
-    goal, name = condition.goal, condition.baseline
-    largest = max(sizes.goal for sizes in condition.possible_sizes)
-
-    def short_of(there: int) -> str:
-        """The first K that so many trainers can't fill, by the name of its field."""
-        return f"`goal` K = {goal}" if there < goal else f"`sizes.goal_max` K = {largest}"
-
-    def lower(there: int) -> str:
-        return f"lower `{'goal' if there < goal else 'sizes.goal_max'}` to {max(there, 1)}"
-
-    left = not_barred(condition.select, condition.trainers)
-    if left < largest:
-        yield unwise(
-            f"{name}: {short_of(left)}, and `select.blacklist_share` leaves {left} trainers to choose from when the blacklist is full",
-            f"lower it to {1 - largest / condition.trainers:.3g}, or give `select.blacklist: null`",
-        )
-    if condition.availability.trace == "syn_0" or condition.trainers > LOOKED_AT:
-        return
-    try:
-        given = traces(condition)
-    except ConfigError as error:
-        yield cannot(f"{name}: {error.what}", error.hint)
-        return
-    trace, ever = f"under `availability.trace: {condition.availability.trace}`", ever_there(given, largest)
-    if ever < largest:
-        weight = cannot if ever < goal else unwise
-        yield weight(
-            f"{name}: {short_of(ever)}, and {trace} {ever} trainers are ever there",
-            f"{lower(ever)}, or give more `trainers` or another trace",
-        )
-    if ever >= goal and condition.loop == "sync" and (most := at_once(given, min(ever, largest))) < min(ever, largest):
-        yield unwise(
-            f"{name}: {short_of(most)}, and {trace} at most {most} trainers are there at once: "
-            "a synchronous cycle waits for one after another",
-            f"{lower(most)}, give more `trainers`, or use `loop: async`",
-        )
+    yield from growing(condition)
 
 
 def _fits(condition: Condition, measured: Measured, world: World, machine: Machine) -> Iterator[Issue]:

@@ -1,7 +1,7 @@
 """What is common to the processes of a real run: what they are told, and how trainers are served, whoever started the process."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -11,6 +11,7 @@ from flame.config.devices import profiles
 from flame.config.world import World
 from flame.core.effects import Stop
 from flame.core.time import in_seconds, seconds
+from flame.launch.placement import Seat
 from flame.learn.learner import Learner
 from flame.roles.trainer import Trainer
 from flame.runtime.access import Access
@@ -29,7 +30,7 @@ class Spec:
 
     code: digest of the library as the launcher has it; its children are forked from the same. environment: the
     launcher's, since a fork server keeps that of its own start. lives: of its workers before, where the run goes on
-    from its checkpoint; 0 for a new run.
+    from its checkpoint; 0 for a new run. seats: where each process sits, by its name.
     """
 
     run: Path
@@ -41,6 +42,11 @@ class Spec:
     code: str
     environment: dict[str, str]
     lives: int = 0
+    seats: Mapping[str, Seat] = field(default_factory=dict)
+
+    def seat(self, name: str) -> Seat:
+        """That of one process."""
+        return self.seats.get(name, Seat(self.world.device))
 
     def slots(self) -> dict[str, list[str]]:
         """Workers by name, with the trainers that are dealt to them in turn; none of them is empty."""

@@ -3,6 +3,7 @@
 A run without a verdict is GOING while somebody conducts it, and a CRASH otherwise.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -14,16 +15,35 @@ from flame.launch.screen import table
 from flame.telemetry.rundir import RunDir, RunDirError, RunName
 
 WELL, BAD = 0, 1
+VERDICTS = (
+    "COMPLETED", "CONVERGED", "STALLED", "DID_NOT_CONVERGE", "WALL_CEILING", "CRASH", "INTERRUPTED", "STARVED", "DIVERGED", "GOING",
+)  # fmt: skip
+"""What a run can be, the last one while it is."""
 
 
-def show_runs(runs: Path, console: Console) -> None:
-    """All runs, oldest first."""
-    paths = run_paths(runs)
+def show_runs(runs: Path, console: Console, only: Sequence[str] = (), verdicts: Sequence[str] = (), *, sizes: bool = False) -> None:
+    """Runs, oldest first. only: texts that are in their names. verdicts: how they may have ended. sizes: what they take of the disk."""
+    paths = [path for path in run_paths(runs) if all(text in path.name for text in only)]
+    paths = [path for path in paths if not verdicts or verdict_of(path) in verdicts]
     if not paths:
-        console.print(f"no runs in {runs}", markup=False)
+        console.print(f"no {'such ' if only or verdicts else ''}runs in {runs}", markup=False)
         return
-    titles = ("run", "verdict", "cycles", "wall", "virtual", "run_fp")
-    console.print(table(console, titles, [_row(path) for path in paths], ("cycles", "virtual", "wall"), ("cycles", "wall", "virtual")))
+    titles = ("run", "verdict", "cycles", "wall", "virtual", "run_fp", *(["size"] if sizes else []))
+    rows = [[*_row(path), *([sized(size_of(path))] if sizes else [])] for path in paths]
+    console.print(table(console, titles, rows, ("cycles", "virtual", "wall"), ("cycles", "wall", "virtual", "size")))
+    if sizes:
+        console.print(f"{len(paths)} runs, {sized(sum(map(size_of, paths)))}")
+
+
+def size_of(path: Path) -> int:
+    """Bytes of the files below a directory."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+def sized(size: int) -> str:
+    """`1.2 MiB`."""
+    power = min(3, max(0, size.bit_length() - 1) // 10)
+    return f"{size / (1 << 10 * power):.{1 if power else 0}f} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
 def show_status(runs: Path, console: Console) -> int:

@@ -16,7 +16,10 @@ import psutil
 
 from flame.config.condition import Condition
 from flame.config.errors import ConfigError
+from flame.config.world import World
 from flame.core.tasks import Evaluate, Gradient, Task
+from flame.launch.placement import Gpu, Seat, seats
+from flame.learn.device import free, listed, peak
 from flame.learn.learner import Learner, build
 
 REPEATS = 5
@@ -29,7 +32,10 @@ BROKER_BYTES = 80 << 20
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One baseline's learner: digests in hex, measured seconds. fault: why it can't be built; then nothing else is known."""
+    """One baseline's learner: digests in hex, measured seconds. fault: why it can't be built; then nothing else is known.
+
+    device_bytes: what such a process takes of its GPU.
+    """
 
     fault: ConfigError | None = None
     notes: tuple[str, ...] = ()
@@ -40,6 +46,7 @@ class Measured:
     gradient_s: float = 0.0
     evaluate_s: float | None = None
     device: str = "cpu"
+    device_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,16 @@ def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, devi
     gradient, evaluate = _tasks(condition, learner)
     took = _seconds(learner, gradient)
     judged = _seconds(learner, evaluate) if evaluations and condition.eval.every else None
-    return Measured(None, learner.notes, facts.data, facts.model, facts.layout.size, facts.bins, took, judged, facts.device)
+    size, bins = facts.layout.size, facts.bins
+    return Measured(None, learner.notes, facts.data, facts.model, size, bins, took, judged, facts.device, peak(facts.device))
+
+
+def placed(condition: Condition, world: World) -> tuple[dict[str, Seat], list[Gpu]]:
+    """Where each process of a real run sits here, and the GPUs that it uses. Raises ConfigError for one that isn't there."""
+    names = [f"w{number}" for number in range(min(world.workers, condition.trainers))]
+    devices = listed(world.device, condition.commit_order) if condition.task == "text" else ["cpu"]
+    gpus = [Gpu(device, free(device)) for device in devices if device != "cpu"]
+    return seats(names, gpus, cores() if world.pin else ()), gpus
 
 
 def _tasks(condition: Condition, learner: Learner) -> tuple[Task, Task]:
@@ -92,9 +108,14 @@ def machine(processes: int, broker: bool) -> Machine:
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
+    """How many cores this process may run on."""
+    return len(cores()) or os.cpu_count() or 1
+
+
+def cores() -> list[int]:
+    """The cores that this process may run on; empty where the system doesn't say."""
     affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    return sorted(affinity(0)) if affinity else []
 
 
 def _available() -> int:

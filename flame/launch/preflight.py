@@ -28,9 +28,12 @@ from flame.config.world import World
 from flame.core.time import in_seconds
 from flame.launch.clean import Trace, clean, traces
 from flame.launch.fits import fit
-from flame.launch.gate import Issue, issues
-from flame.launch.measure import Machine, Measured, machine, measure
+from flame.launch.gate import issues
+from flame.launch.issue import Issue
+from flame.launch.measure import Machine, Measured, machine, measure, placed
+from flame.launch.placement import report
 from flame.launch.plan import Plan
+from flame.learn.device import visible
 
 KNOBS = ("concurrency", *POLICIES)
 """Columns of the table, whether they differ or not."""
@@ -239,9 +242,17 @@ def machine_rows(plan: Plan, found: Findings) -> list[tuple[str, str]]:
         ("runs", str(plan.runs)),
         *(("busy", f"{each.run.name} is still going (pid {each.launcher}), and takes compute from this one") for each in found.going),
     ]
+    rows += [("seats", line) for line in _seats(plan, found)]
     for name, resolved in plan.baselines.items():
         rows += _compute_rows(name, resolved.condition, found.measured[name], plan, here)
     return list(dict.fromkeys(rows))
+
+
+def _seats(plan: Plan, found: Findings) -> list[str]:
+    if plan.real is None or any(each.fault for each in found.measured.values()):
+        return []
+    seated, _ = placed(plan.conditions[0], plan.real)
+    return report(seated, visible() if plan.real.device != "cpu" else ())
 
 
 def _world(world: World) -> str:

@@ -38,7 +38,7 @@ def aggregator_main(spec: Spec, pipe: Connection) -> None:
     """The aggregator's process."""
     with _Child(spec, AGGREGATOR, pipe) as child:
         condition = spec.condition
-        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
+        learner = build(condition, prefix_cache=spec.world.prefix_cache, device=spec.seat(AGGREGATOR).device)
         facts = learner.facts
         kept = Checkpoint.read(spec.run) if spec.lives else None
         books = open_books(spec.run, AGGREGATOR, "1", condition, spec.world, facts, [AGGREGATOR], kept.place if kept else None)
@@ -69,7 +69,7 @@ def _invitation(spec: Spec, mine: Presence) -> Invitation | None:
 def worker_main(spec: Spec, name: str, life: int, nodes: list[str], pipe: Connection) -> None:
     """A worker's process: it hosts the trainers `nodes`."""
     with _Child(spec, name, pipe) as child:
-        learner = build(spec.condition, prefix_cache=spec.world.prefix_cache, device=spec.world.device)
+        learner = build(spec.condition, prefix_cache=spec.world.prefix_cache, device=spec.seat(name).device)
         stop = serve(spec, name, life, nodes, learner, child.mailbox, child.report)
         if stop.verdict == "CRASH":
             child.report(Crashed(name, stop.reason))
@@ -86,6 +86,8 @@ class _Child:
         os.environ.clear()
         os.environ.update(self._spec.environment)
         os.setpgid(0, self._spec.group)
+        if (cores := self._spec.seat(self._name).cores) and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, cores)
         if self._spec.group == 0:
             self.report(Founded())
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -20,7 +20,7 @@ FOLDER = "replicates"
 def replicate(run: Path, count: int, runs: Path | None, *, yes: bool, force: bool) -> int:
     """Pre-flight, then the runs. The exit code. Raises ConfigError for a run that can't be made again."""
     plan = plan_of(opened(run), count, runs or run.parent / FOLDER)
-    return command.run(plan, dry_run=False, yes=yes, force=force, sweep=False, compare=False)
+    return command.run(plan, dry_run=False, yes=yes, force=force, sweep=False)
 
 
 def plan_of(run: RunDir, count: int, runs: Path) -> Plan:

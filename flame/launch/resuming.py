@@ -5,6 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from flame.config.errors import ConfigError
+from flame.config.outside import changed
 from flame.launch.clean import trace
 from flame.launch.progress import GOOD, progress
 from flame.launch.run import resume
@@ -33,6 +34,8 @@ def resume_run(path: Path, err: Console) -> int:
         )
     if verdict is not None and verdict.verdict not in CUT_SHORT:
         raise ConfigError(f"`{path.name}` has ended: {verdict.verdict}", "nothing is left to be done")
+    for policy, _ in changed(condition):
+        raise ConfigError(f"`{path.name}` can't be resumed: the source of `{policy.type}` has changed", AGAIN)
     shown = progress(condition.stop, err)
     try:
         ended = resume(path, condition, world, shown)

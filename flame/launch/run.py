@@ -21,11 +21,14 @@ from flame.config.devices import profiles
 from flame.config.world import World
 from flame.core.events import StopAsked
 from flame.core.time import in_seconds
+from flame.launch.asking import Asked, listening
 from flame.launch.fleet import Fleet
 from flame.launch.hosting import Spec
-from flame.launch.signals import told
+from flame.launch.measure import placed
+from flame.launch.placement import report
 from flame.launch.ui import Quiet, Ui
 from flame.launch.watch import Seen, Watch
+from flame.learn.device import visible
 from flame.learn.learner import Facts, Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
@@ -86,9 +89,11 @@ def run(
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
     path = make_directory(Path(runs), run_set, condition, world, parent)
-    ui.started(path.name, world.kind)
-    verdict = _simulate(path, condition, world, learner, ui) if world.kind == "sim" else _run_for_real(path, condition, world, ui)
-    return _ended(path, verdict, ui)
+    with listening(path) as asked:
+        ui.started(path.name, world.kind)
+        simulated = world.kind == "sim"
+        verdict = _simulate(path, condition, world, learner, ui, asked) if simulated else _run_for_real(path, condition, world, ui, asked)
+        return _ended(path, verdict, ui)
 
 
 def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None) -> Run:
@@ -101,12 +106,13 @@ def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None)
     learner.warm()
     (path / "verdict.json").unlink(missing_ok=True)
     write_aside(path / "launcher.json", {"pid": os.getpid()})
-    ui.started(path.name, world.kind)
-    if world.kind == "sim":
-        return _ended(path, _simulate(path, condition, world, learner, ui, checkpoint), ui)
-    standing: Standing = checkpoint.state
-    lives = rewind(path, standing.pending.now, standing.dispatches.newest)
-    return _ended(path, _run_for_real(path, condition, world, ui, lives), ui)
+    with listening(path) as asked:
+        ui.started(path.name, world.kind)
+        if world.kind == "sim":
+            return _ended(path, _simulate(path, condition, world, learner, ui, asked, checkpoint), ui)
+        standing: Standing = checkpoint.state
+        lives = rewind(path, standing.pending.now, standing.dispatches.newest)
+        return _ended(path, _run_for_real(path, condition, world, ui, asked, lives), ui)
 
 
 def _ended(path: Path, verdict: Verdict, ui: Ui) -> Run:
@@ -134,11 +140,14 @@ def make_directory(runs: Path, run_set: str, condition: Condition, world: World,
 # ---- simulated
 
 
-def _simulate(path: Path, condition: Condition, world: World, learner: Learner, ui: Ui, checkpoint: Checkpoint | None = None) -> Verdict:
+def _simulate(
+    path: Path, condition: Condition, world: World, learner: Learner, ui: Ui, asked: Asked, checkpoint: Checkpoint | None = None
+) -> Verdict:
     place = checkpoint.place if checkpoint else None
     books = open_books(path, "sim", "1", condition, world, learner.facts, ["aggregator", *condition.nodes], place)
     try:
-        verdict = _simulated(path, books, condition, world, learner, ui, checkpoint.state if checkpoint else None)
+        watcher = _Watcher(ui, condition.stop.wall_s, asked)
+        verdict = _simulated(path, books, condition, world, learner, watcher, checkpoint.state if checkpoint else None)
     except Exception as error:  # the run is over, and its directory must say why
         (path / "logs").mkdir(exist_ok=True)
         (path / "logs" / "sim.log").write_text("".join(format_exception(error)))
@@ -150,11 +159,10 @@ def _simulate(path: Path, condition: Condition, world: World, learner: Learner, 
 
 
 def _simulated(
-    path: Path, books: Books, condition: Condition, world: World, learner: Learner, ui: Ui, kept: State | None
-) -> Verdict:  # fmt: skip
-    watcher = _Watcher(ui, condition.stop.wall_s)
+    path: Path, books: Books, condition: Condition, world: World, learner: Learner, watcher: "_Watcher", kept: State | None
+) -> Verdict:
     aggregator, trainers = (kept.aggregator, kept.trainers) if kept else _machines(condition, world, learner.facts)
-    with closing(_executor(condition, world, learner)) as executor, told(watcher.asked):
+    with closing(_executor(condition, world, learner)) as executor:
         simulation = Simulation(
             aggregator, trainers, executor, books.journal, books.sink,
             watcher=watcher, keep=keeper(path, books, world), latency=latency_of(world), wire_roundtrip=world.wire == "roundtrip",
@@ -183,12 +191,11 @@ def _executor(condition: Condition, world: World, learner: Learner) -> Executor:
 
 
 class _Watcher:
-    """Between a simulation and the person: progress out, Ctrl-C and the ceiling of wall time in."""
+    """Between a simulation and the person: progress out; what was asked, and the ceiling of wall time, in."""
 
-    def __init__(self, ui: Ui, wall_s: float | None) -> None:
-        self._ui = ui
+    def __init__(self, ui: Ui, wall_s: float | None, asked: Asked) -> None:
+        self._ui, self._asked = ui, asked
         self._ceiling = monotonic() + wall_s if wall_s is not None else None
-        self._asked: StopAsked | None = None
         self._sampled = 0.0
         self.meter = Meter()
 
@@ -204,31 +211,31 @@ class _Watcher:
         version = at.model_version + record.committed
         self._ui.closed(now, record.wall_s or 0.0, at.cycle + 1, at.round, at.data_id, at.iteration, version, record.in_flight)
 
-    def asked(self, signal: str) -> None:
-        """A signal came."""
-        self._asked = StopAsked(signal, "INTERRUPTED")
-
     def stop_asked(self) -> StopAsked | None:
         """What was asked for, or the ceiling, once."""
         if self._ceiling is not None and monotonic() > self._ceiling:
             self._ceiling = None
             return StopAsked("the ceiling of wall time was reached", "WALL_CEILING")
-        return self._asked
+        why = self._asked.why
+        return None if why is None else StopAsked(why, "INTERRUPTED")
 
 
 # ---- for real
 
 
-def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui, lives: int = 0) -> Verdict:
+def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui, asked: Asked, lives: int = 0) -> Verdict:
     """lives: that its workers had before, where it goes on from its checkpoint."""
     fleet: Fleet | None = None
     broker = open_broker(world.broker, path / "broker", condition.limits, group=0, access=Access.of(world))
     try:
         broker.start(condition.limits.ready_wait_s)
-        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ), lives))
+        seats, _ = placed(condition, world)
+        fleet = Fleet(Spec(path, condition, world, broker.host, broker.port, 0, code_digest(), dict(os.environ), lives, seats))
         fleet.start()
+        for line in report(seats, visible() if world.device != "cpu" else ()):
+            ui.noted(line)
         write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
-        seen = Watch(fleet, broker, path, condition, ui).until_end()
+        seen = Watch(fleet, broker, path, condition, ui, asked).until_end()
     except BrokerError as error:
         seen = Seen("CRASH", str(error), None)
     finally:

@@ -1,8 +1,9 @@
-"""The consoles: people read stderr, data goes to stdout. NO_COLOR and the terminal's width are respected."""
+"""The consoles, and refusals on them: people read stderr, data goes to stdout. NO_COLOR and the terminal's width are respected."""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     Cells = Sequence[str | Text]
 
+REFUSED = 2
 PIPE_WIDTH = 140
 """Columns where there is no terminal that has some."""
 
@@ -27,6 +29,20 @@ def err() -> "Console":
 def out() -> "Console":
     """stdout."""
     return _console(stderr=False)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """A configuration that can't be run is one message and exit code 2."""
+    import typer
+
+    from flame.config.errors import ConfigError
+
+    try:
+        yield
+    except ConfigError as error:
+        err().print(str(error), markup=False, soft_wrap=True)
+        raise typer.Exit(REFUSED) from None
 
 
 def table(console: "Console", titles: Sequence[str], rows: Sequence["Cells"], spare: Sequence[str], numbers: Sequence[str] = ()) -> "Table":

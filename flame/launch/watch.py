@@ -5,10 +5,10 @@
     aggregator dies, or isn't heard        CRASH, with the tail of its log
     broker dies                            it is started again on the same port, at most `respawns` times; one that
                                            isn't ours may be away for `ready_wait_s`
-    Ctrl-C, TERM, the wall ceiling, CRASH  the aggregator is asked to end the run, and gets END_WAIT_S for it;
-                                           a second signal ends the wait
+    Ctrl-C, TERM, `flame stop`, CRASH,     the aggregator is asked to end the run, and gets END_WAIT_S for it;
+    the wall ceiling                       a second signal ends the wait
 
-Everything is done in one loop. A signal's handler only notes that it came.
+Everything is done in one loop. What a run is asked from outside is only noted (`flame.launch.asking`).
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from typing import Any
 from flame.config.condition import Condition
 from flame.core.messages import AGGREGATOR
 from flame.core.time import in_seconds
+from flame.launch.asking import Asked
 from flame.launch.fleet import Child, Fleet
-from flame.launch.signals import told
 from flame.launch.ui import Ui
 from flame.runtime.broker import Broker, BrokerError
 from flame.runtime.control import Alive, AskStop, Closed, Crashed, Ended, Finish, Ready, Scored, Silent, WorkerLost, WorkerRestarted
@@ -47,11 +47,10 @@ class Seen:
 class Watch:
     """One run under observation."""
 
-    def __init__(self, fleet: Fleet, broker: Broker, run: Path, condition: Condition, ui: Ui) -> None:
-        self._fleet, self._broker, self._run, self._ui = fleet, broker, run, ui
+    def __init__(self, fleet: Fleet, broker: Broker, run: Path, condition: Condition, ui: Ui, wanted: Asked) -> None:
+        self._fleet, self._broker, self._run, self._ui, self._wanted = fleet, broker, run, ui, wanted
         self._limits = condition.limits
         self._ceiling = monotonic() + condition.stop.wall_s if condition.stop.wall_s is not None else None
-        self._signals: list[str] = []
         self._ended: Ended | None = None
         self._asked: tuple[str, str, float] | None = None
         self._beyond_asking: str | None = None
@@ -62,10 +61,9 @@ class Watch:
 
     def until_end(self) -> Seen:
         """Watch to the end, and see everybody out."""
-        with told(self._signals.append):
-            self._invite()
-            while not self._over():
-                self._look()
+        self._invite()
+        while not self._over():
+            self._look()
         if self._ended is not None:
             self._see_out()
             return Seen(self._ended.verdict, self._ended.reason, self._last)
@@ -79,7 +77,7 @@ class Watch:
             self._ui.noted(f"waits for {', '.join(self._fleet.remote())} to join: flame worker --join {where}")
 
     def _over(self) -> bool:
-        waited_enough = self._asked is not None and (monotonic() > self._asked[2] or len(self._signals) > 1)
+        waited_enough = self._asked is not None and (monotonic() > self._asked[2] or self._wanted.again)
         return self._ended is not None or self._beyond_asking is not None or waited_enough
 
     def _ask(self, verdict: str, why: str) -> None:
@@ -99,8 +97,8 @@ class Watch:
         for child in watched:
             if not child.process.is_alive() and not self._over():
                 self._died(child)
-        if self._signals and self._asked is None:
-            self._ask("INTERRUPTED", self._signals[0])
+        if self._asked is None and (why := self._wanted.why) is not None:
+            self._ask("INTERRUPTED", why)
         self._check_aggregator()
         self._check_broker()
         self._check_ceiling()

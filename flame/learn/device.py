@@ -2,7 +2,10 @@
 
     cpu       one thread; the bits are a function of the inputs (exact tier)
     cuda:N    the GPU of that number; `cuda` is the first. Its kernels promise no bits: fidelity tier only
-    auto      the first GPU, where there is one and the order is arrival; else cpu
+    cuda:0,2  several: a real run deals its workers over them (`flame.launch.placement`); `cuda:all` are all there are
+    auto      all GPUs, where there is one and the order is arrival; else cpu
+
+Whoever computes in one process takes the first of several.
 
 A `Device` takes NumPy arrays and gives NumPy arrays, so that nobody else has to know where it is.
 """
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="torch.nn.Module")
 
+CONTEXT_BYTES = 512 << 20
+"""What a process takes of a GPU before it holds anything there."""
+
 
 def gpus() -> int:
     """How many GPUs torch can use here."""
@@ -31,22 +37,52 @@ def gpus() -> int:
 
 
 def chosen(asked: str, commit_order: str, count: Callable[[], int] = gpus) -> str:
-    """The device that `device: asked` means here: `cpu` or `cuda:N`. Raises ConfigError where it can't be had, or may not be."""
+    """The device that `device: asked` means to one process: `cpu` or `cuda:N`. Raises ConfigError as `listed` does."""
+    return listed(asked, commit_order, count)[0]
+
+
+def listed(asked: str, commit_order: str, count: Callable[[], int] = gpus) -> list[str]:
+    """The devices that `device: asked` means here: `cpu`, or GPUs. Raises ConfigError where one can't be had, or may not be."""
     if asked == "auto":
-        return "cuda:0" if commit_order == "arrival" and count() > 0 else "cpu"
+        return (_named(count()) if commit_order == "arrival" else []) or ["cpu"]
     if asked == "cpu":
-        return asked
-    number = int(asked.partition(":")[2] or 0)
+        return [asked]
     if commit_order != "arrival":
         raise ConfigError(
             f"`device: {asked}` can't carry out `commit_order: {commit_order}`: the exact tier claims equal bits, and a GPU promises none",
             "give `device: cpu`, or the fidelity tier (`commit_order: arrival`, `pacing: relative`)",
         )
-    here = count()
-    if number >= here:
+    here, numbers = count(), asked.partition(":")[2] or "0"
+    wanted = list(range(max(here, 1))) if numbers == "all" else list(dict.fromkeys(map(int, numbers.split(","))))
+    if max(wanted) >= here:
         there = "there is none here" if here == 0 else f"there is only {'cuda:0' if here == 1 else f'cuda:0 to cuda:{here - 1}'}"
         raise ConfigError(f"`device: {asked}` isn't there: {there}", "give `device: auto`, which takes what there is, or `device: cpu`")
-    return f"cuda:{number}"
+    return [f"cuda:{number}" for number in wanted]
+
+
+def _named(count: int) -> list[str]:
+    return [f"cuda:{number}" for number in range(count)]
+
+
+def visible() -> list[str]:
+    """All GPUs that torch can use here."""
+    return _named(gpus())
+
+
+def free(name: str) -> int:
+    """Bytes of the GPU `name` that can be taken."""
+    import torch
+
+    return int(torch.cuda.mem_get_info(name)[0])
+
+
+def peak(name: str) -> int:
+    """Bytes of its GPU that this process has had at most, its context included; 0 on the CPU."""
+    if name == "cpu":
+        return 0
+    import torch
+
+    return CONTEXT_BYTES + int(torch.cuda.max_memory_reserved(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,16 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Outside(Policy):
+    """The base of a policy from outside the tree, written `type: my_pkg.module:Name` (`flame.config.outside`).
+
+    type: where it comes from. source: digest of its module. Both are filled in where it is loaded.
+    """
+
+    type: str = ""
+    source: str = ""
+
+
 def _spelled_out(value: Any) -> Any:
     return {"type": value} if isinstance(value, str) else value
 

@@ -1,10 +1,10 @@
 """A folder with an experiments.yaml of its own, and the command line run in it."""
 
+import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
@@ -57,14 +57,31 @@ def flame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sections: dict[str, A
 
 
 @pytest.fixture
-def refused(flame: Flame, tmp_path: Path) -> Callable[[Sequence[str]], str]:
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How processes were started from now on; they are not."""
+    platform.processor()  # libraries ask for it when they are imported; it runs `uname`, once
+    ways: list[str] = []
+
+    def instead(way: str) -> Callable[..., int]:
+        def start(*arguments: Any) -> int:
+            ways.append(way)
+            raise OSError(f"no process may be started, {way} was asked for one")
+
+        return start
+
+    for way in ("subprocess._fork_exec", "_posixsubprocess.fork_exec", "os.fork", "os.posix_spawn"):
+        monkeypatch.setattr(way, instead(way))
+    return ways
+
+
+@pytest.fixture
+def refused(flame: Flame, tmp_path: Path, begun: list[str]) -> Callable[[Sequence[str]], str]:
     """Run a command that must be refused; the message. Nothing is started and nothing is left."""
 
     def invoke(arguments: Sequence[str]) -> str:
-        before = {child.pid for child in psutil.Process().children(recursive=True)}
         result = flame(*arguments)
         assert result.exit_code == 2, result.output
-        assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
+        assert begun == []
         assert not (tmp_path / "runs").exists()
         return " ".join(result.output.split())
 

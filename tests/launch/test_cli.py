@@ -173,12 +173,12 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, goes_on:
     person = StringIO(typed)
     monkeypatch.setattr(person, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin", person)
-    assert command.agreed(2) == goes_on
+    assert command.agreed("start 2 runs?") == goes_on
 
 
 def test_nobody_is_asked_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(""))
-    assert command.agreed(1)
+    assert command.agreed("start 1 run?")
 
 
 def test_a_checker_that_breaks_is_said_and_stops_nothing(flame: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

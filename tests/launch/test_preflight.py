@@ -11,7 +11,7 @@ from flame.config.experiments import Experiments
 from flame.config.fingerprint import condition_fp, run_fp
 from flame.config.layers import Patch
 from flame.config.world import World
-from flame.launch.gate import Issue
+from flame.launch.issue import Issue
 from flame.launch.plan import Plan
 from flame.launch.preflight import Findings, examine, in_words, show, table_cells
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flame.config import Condition
 from flame.core.trace import ALWAYS, NEVER, Trace
-from flame.launch import gate
+from flame.launch.goals import starving
 from flame.launch.starving import at_once, ever_there, not_barred
 from flame.policies.select import AsyncOort, Oort, Random
 
@@ -65,7 +65,7 @@ def said(tmp_path: Any, **changes: Any) -> list[tuple[bool, str]]:
     )
     recorded = {"trace": "file", "path": str(file), "skip_s": 0}
     plain = {"baseline": "b", "trainers": 3, "goal": 1, "concurrency": 3, "stop": {"cycles": 1}, "availability": recorded}
-    return [(issue.blocking, f"{issue.what}; {issue.remedy}") for issue in gate._starving(Condition.model_validate(plain | changes))]
+    return [(issue.blocking, f"{issue.what}; {issue.remedy}") for issue in starving(Condition.model_validate(plain | changes))]
 
 
 def test_field_value_and_remedy(tmp_path: Any) -> None:

@@ -66,6 +66,8 @@ def read_csv(path: Path, text: str, label: str) -> Samples:
 
 def _rows(path: Path, reader: csv.DictReader, text: str, label: str) -> Iterable[tuple[str, str]]:  # type: ignore[type-arg]
     present = list(reader.fieldnames or [])
+    if not present:
+        raise ConfigError(f"`{path}` is empty", "give a file with a header and rows")
     for wanted, option in ((text, "--text-col"), (label, "--label-col")):
         if wanted not in present:
             raise ConfigError(f"`{path}` has no column `{wanted}`", f"{nearest(wanted, present)}`{option}` is one of {', '.join(present)}")

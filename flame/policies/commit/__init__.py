@@ -13,9 +13,9 @@ from flame.policies.commit.n_eff import NEff
 from flame.policies.commit.plateau import Plateau
 from flame.policies.commit.pool_size import PoolSize
 from flame.policies.commit.variance import Variance
-from flame.policies.commit.view import KEEP, BinView, first_match
+from flame.policies.commit.view import KEEP, BinView, CommitRule, first_match
 from flame.policies.policy import BY_NAME
 
 Commit = Annotated[AggGoal | Cap | NEff | Plateau | PoolSize | Variance, Field(discriminator="type"), BY_NAME]
 
-__all__ = ["KEEP", "AggGoal", "BinView", "Cap", "Commit", "NEff", "Plateau", "PoolSize", "Variance", "first_match"]
+__all__ = ["KEEP", "AggGoal", "BinView", "Cap", "Commit", "CommitRule", "NEff", "Plateau", "PoolSize", "Variance", "first_match"]

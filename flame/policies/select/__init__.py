@@ -10,8 +10,8 @@ from flame.policies.select.async_oort import AsyncOort
 from flame.policies.select.fedbuff import FedBuff
 from flame.policies.select.oort import Oort
 from flame.policies.select.random import Random
-from flame.policies.select.view import SelectView, Standing
+from flame.policies.select.view import SelectRule, SelectView, Standing
 
 Select = Annotated[All | Random | FedBuff | Oort | AsyncOort, Field(discriminator="type"), BY_NAME]
 
-__all__ = ["All", "AsyncOort", "FedBuff", "Oort", "Random", "Select", "SelectView", "Standing"]
+__all__ = ["All", "AsyncOort", "FedBuff", "Oort", "Random", "Select", "SelectRule", "SelectView", "Standing"]

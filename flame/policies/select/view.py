@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from flame.core.progress import Progress
 
@@ -41,3 +41,15 @@ class SelectView:
     ordinal: int
     nodes: Mapping[str, Standing] = field(default_factory=dict)
     unexplored: int = 0
+
+
+class SelectRule(Protocol):
+    """One selector."""
+
+    def choose(self, view: SelectView, want: int, state: Any) -> tuple[list[str], Any]:
+        """At most `want` free nodes, sorted by name, and the next state; it is None at first."""
+        ...
+
+    def scores(self, state: Any) -> Any:
+        """What each chosen node's score was made of, for telemetry; None where nobody is scored."""
+        ...

@@ -7,8 +7,8 @@ from pydantic import Field
 from flame.policies.policy import BY_NAME
 from flame.policies.sizes.static import Static
 from flame.policies.sizes.var_tracking import VarTracking
-from flame.policies.sizes.view import Sizes, SizesView
+from flame.policies.sizes.view import Sizes, SizesRule, SizesView
 
 DynamicSizes = Annotated[Static | VarTracking, Field(discriminator="type"), BY_NAME]
 
-__all__ = ["DynamicSizes", "Sizes", "SizesView", "Static", "VarTracking"]
+__all__ = ["DynamicSizes", "Sizes", "SizesRule", "SizesView", "Static", "VarTracking"]

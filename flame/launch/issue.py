@@ -1,0 +1,22 @@
+"""One thing that stands in the way of a run, and what to do about it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """what: with field and value. remedy: what to type. blocking: it can't work, not even with --force."""
+
+    what: str
+    remedy: str
+    blocking: bool
+
+
+def cannot(what: str, remedy: str) -> Issue:
+    """It can't work."""
+    return Issue(what, remedy, True)
+
+
+def unwise(what: str, remedy: str) -> Issue:
+    """It can work, and shouldn't be done by mistake."""
+    return Issue(what, remedy, False)
