@@ -56,6 +56,8 @@ def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Every command with its full name, in the order of the code."""
     for key, each in command.commands.items():
         if hasattr(each, "commands"):
+            if each.invoke_without_command:
+                yield f"{name} {key}", each
             yield from _commands(each, f"{name} {key}")
         else:
             yield f"{name} {key}", each
