@@ -4,7 +4,7 @@ A short real run of the toy is struck by a blow at a moment, N times each:
 
     blows      Ctrl-C (to the launcher's group), TERM and KILL of the launcher, KILL of aggregator, worker, broker
     moments    start (the run directory is there; of the run's processes: they are), middle (cycles have closed),
-               end (the verdict is written)
+               end (the verdict is written; of a worker, which leaves before that: the last cycle has closed)
 
 Asked of each: no process is left 15 s after the launcher has ended, telemetry can be read, `flame status` gives a right
 verdict and finds no stray. Processes are found by a mark in their environment, so none is missed that was adopted.
@@ -128,6 +128,8 @@ class Struck:
                 return self.run is not None and (blow.whom in ("group", "launcher") or self.pid(blow) is not None)
             case "middle":
                 return self.closes() >= CLOSED
+            case "end" if blow.whom == "worker":
+                return self.closes() >= CYCLES
         return self.run is not None and (self.run / "verdict.json").exists()
 
     def closes(self) -> int:

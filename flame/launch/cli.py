@@ -98,9 +98,7 @@ def run(
     prefix_cache: Annotated[bool, _how(help="Keep activations below the first trainable parameter.", show_default=False)] = True,
     level: Annotated[Literal["full", "commits", "summary"], _how(help="How much telemetry.")] = "full",
     blobs: Annotated[Literal["all", "none"], _how(help="Whether journals keep tensors, which replay needs.")] = "all",
-    after: Annotated[
-        str | None, _control(metavar="A,B", help="What follows: parity, sanity, plot (parity, where there are pairs).")
-    ] = None,
+    after: Annotated[str | None, _control(metavar="A,B", help="What follows: parity (where there are pairs), sanity, plot.")] = None,
     parity: Annotated[bool, _control(help="Compare the pairs of --mode both (on).")] = True,
     runs: Annotated[Path, _control(metavar="DIR", help="Where run directories are made (runs).")] = Path("runs"),
     dry_run: Annotated[bool, _control("--dry-run", help="Stop after the pre-flight.")] = False,
@@ -110,20 +108,10 @@ def run(
 ) -> None:
     """Run a run-set: every baseline with every seed, in one world or both."""
     given = dict(locals())
-    from flame.launch import command, flags, follow
+    from flame.launch import command
 
-    fields, carrying = ({name: given[name] for name in names} for names in (flags.FIELDS, flags.CARRYING))
     with refusals():
-        if not (run_set or named):
-            raise typer.Exit(command.list_run_sets(experiments))
-        hooks = follow.wanted(after, mode)
-        plan = command.plan(
-            flags.one_name(run_set, named), experiments, flags.names(only), seeds,
-            flags.patches(fields, sets or []), flags.worlds(mode, carrying, _typed(context)), runs,
-        )  # fmt: skip
-        raise typer.Exit(
-            command.run(plan, dry_run=dry_run, yes=yes, force=force, sweep=clean, after=hooks if parity else hooks - {"parity"})
-        )
+        raise typer.Exit(command.from_flags(given, _typed(context)))
 
 
 def _typed(context: typer.Context) -> set[str]:

@@ -1,13 +1,14 @@
 """`flame run`, step by step: resolve, pre-flight, ask, run, close."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from flame.config.experiments import load, parse_seeds
 from flame.config.layers import Patch
 from flame.config.world import World
-from flame.launch import screen
+from flame.launch import flags, follow, screen
 from flame.launch.plan import Plan
 
 WELL, BAD, REFUSED = 0, 1, 2
@@ -26,6 +27,19 @@ def list_run_sets(experiments: Path | None) -> int:
     screen.err().print(table)
     screen.err().print(f"hint: flame run {next(iter(registry.run_sets), 'NAME')} --mode both")
     return REFUSED
+
+
+def from_flags(given: Mapping[str, Any], typed: Collection[str]) -> int:
+    """`flame run` by its flags. given: each with its value. typed: those that somebody gave. The exit code. Raises ConfigError."""
+    if not (given["run_set"] or given["named"]):
+        return list_run_sets(given["experiments"])
+    fields, carrying = ({name: given[name] for name in names} for names in (flags.FIELDS, flags.CARRYING))
+    hooks = follow.wanted(given["after"], given["mode"]) - (set() if given["parity"] else {"parity"})
+    made = plan(
+        flags.one_name(given["run_set"], given["named"]), given["experiments"], flags.names(given["only"]), given["seeds"],
+        flags.patches(fields, given["sets"] or []), flags.worlds(given["mode"], carrying, typed), given["runs"],
+    )  # fmt: skip
+    return run(made, dry_run=given["dry_run"], yes=given["yes"], force=given["force"], sweep=given["clean"], after=hooks)
 
 
 def plan(
