@@ -4,42 +4,28 @@ Exit codes: 0 all ended well, 1 a run ended badly or parity failed, 2 refused (n
 Whatever is heavy is imported by the command that needs it, so that `flame --help` answers at once.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from flame.launch import screen
+from flame.launch import cli_results, screen
+from flame.launch.refusals import refusals
 
 ABOUT = "One federated-learning code, run for real and simulated, and proof that the two agree."
 
 app = typer.Typer(add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=ABOUT)
 data_app = typer.Typer(no_args_is_help=True, help="Prepare data sets and their partitions.")
 app.add_typer(data_app, name="data")
-export_app = typer.Typer(no_args_is_help=True, help="Write runs in a form that other programs read.")
-app.add_typer(export_app, name="export")
+app.add_typer(cli_results.export_app, name="export")
+app.command("figs")(cli_results.figs)
 
-BAD, REFUSED = 1, 2
 DELEGATE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def main() -> None:
     """The entry point."""
     app()
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """A configuration that can't be run is one message and exit code 2."""
-    from flame.config.errors import ConfigError
-
-    try:
-        yield
-    except ConfigError as error:
-        screen.err().print(str(error), markup=False, soft_wrap=True)
-        raise typer.Exit(REFUSED) from None
 
 
 def _what(*names: str, **rest: Any) -> Any:
@@ -272,19 +258,6 @@ def data_partition(
 
     with refusals():
         typer.echo(partition(name, type, clients, alpha, into))
-
-
-@export_app.command("trace")
-def export_trace(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
-    twin: Annotated[Path | None, typer.Argument(metavar="RUN2", help="Another one, on the same axis.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Instead of stdout.")] = None,
-) -> None:
-    """A timeline for Perfetto or chrome://tracing: a lane per trainer, on the axis of stamps."""
-    from flame.launch.exporting import export_trace
-
-    with refusals():
-        raise typer.Exit(export_trace([run] if twin is None else [run, twin], out))
 
 
 @app.command("runs")
