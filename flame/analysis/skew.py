@@ -96,3 +96,16 @@ def rank_correlation(table: pl.DataFrame, one: str, other: str) -> tuple[float, 
         return None
     found = spearmanr(columns[0].to_numpy(), columns[1].to_numpy())
     return float(found.statistic), float(found.pvalue)
+
+
+def overview(deal: Deal, lap: int, cohort_skew: pl.DataFrame, evaluations: pl.DataFrame) -> pl.DataFrame:
+    """One row: mean skew of clients, of bins, of bins of all clients pooled, of cohorts; its rank correlation with falls of accuracy."""
+    held, each = bins(deal, lap), clients(deal).unique("client")
+    found = rank_correlation(drops(cohort_skew, evaluations), "skew", "drop")
+    rho, p = found if found is not None else (None, None)
+    largest = clients(deal).group_by("client").agg(pl.col("share").max())["share"].median()
+    columns = {
+        "clients": each.height, "largest_class": largest, "client_skew": each["skew"].mean(), "bin_skew": held["client_skew"].mean(),
+        "pooled_bin_skew": held["pooled_skew"].mean(), "cohort_skew": cohort_skew["skew"].mean(), "rank_correlation": rho, "p": p,
+    }  # fmt: skip
+    return pl.DataFrame([columns])

@@ -56,6 +56,7 @@ def draw_bars(axes: Axes, bars: Sequence[Bar], size: float, absent: str) -> None
             rotation=0 if known else 90,
         )  # fmt: skip
     axes.set_ylim(0, 1.18 * top)
+    axes.set_xlim(-0.6 - max(0, 3 - len(bars)) / 2, len(bars) - 0.4 + max(0, 3 - len(bars)) / 2)
     axes.set_xticks(
         range(len(bars)), [bar.name for bar in bars], rotation=20 if len(bars) > 3 else 0, ha="right" if len(bars) > 3 else "center"
     )
