@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 R8 := data/r8/.ready
-CHECKED := flame/core flame/policies flame/roles flame/runtime flame/telemetry flame/config flame/launch parity
+CHECKED := flame/core flame/policies flame/roles flame/runtime flame/telemetry flame/config flame/launch flame/analysis flame/figures parity
 
 .PHONY: demo demo-all test check setup data docs bench clean
 

@@ -6,4 +6,4 @@ export PATH="$PWD/.venv/bin:$PATH"
 
 flame run quick --mode both --yes --workers 2 --pool 2
 flame run learn --mode sim --yes --level commits
-python expt_scripts/plot_learning_curve.py --run-set learn --out runs/learning_curve.png
+python expt_scripts/plot_learning_curve.py --run-set learn --out runs/learning_curve

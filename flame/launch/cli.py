@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flame.launch import runs_cli, screen
+from flame.launch import cli_results, runs_cli, screen
 from flame.launch.runs_cli import RunsFolder, complete_run_sets
 from flame.launch.screen import refusals
 
@@ -18,8 +18,8 @@ ABOUT = "One federated-learning code, run for real and simulated, and proof that
 app = typer.Typer(add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=ABOUT)
 data_app = typer.Typer(no_args_is_help=True, help="Prepare data sets and their partitions.")
 app.add_typer(data_app, name="data")
-export_app = typer.Typer(no_args_is_help=True, help="Write runs in a form that other programs read.")
-app.add_typer(export_app, name="export")
+app.add_typer(cli_results.export_app, name="export")
+app.command("figs")(cli_results.figs)
 app.add_typer(runs_cli.app)
 
 DELEGATE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -309,19 +309,6 @@ def data_partition(
 
     with refusals():
         typer.echo(partition(name, type, clients, alpha, into))
-
-
-@export_app.command("trace")
-def export_trace(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
-    twin: Annotated[Path | None, typer.Argument(metavar="RUN2", help="Another one, on the same axis.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Instead of stdout.")] = None,
-) -> None:
-    """A timeline for Perfetto or chrome://tracing: a lane per trainer, on the axis of stamps."""
-    from flame.launch.exporting import export_trace
-
-    with refusals():
-        raise typer.Exit(export_trace([run] if twin is None else [run, twin], out))
 
 
 if __name__ == "__main__":

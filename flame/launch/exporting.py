@@ -1,8 +1,10 @@
-"""`flame export trace`: runs in a form that other programs read, to a file or to stdout."""
+"""`flame export`: runs in a form that other programs read, to a file, to stdout, or into a folder."""
 
 import sys
 from pathlib import Path
+from typing import Literal
 
+from flame.analysis.learned import Learned
 from flame.config.errors import ConfigError
 from flame.telemetry.chrome import trace
 from flame.telemetry.reader import TelemetryError
@@ -32,3 +34,30 @@ def _need_full(run: RunDir) -> None:
         raise ConfigError(
             f"`{run.label}` has telemetry level `{run.world.level}`, a trace needs every dispatch", "run it with --level full"
         )
+
+
+def export_tables(path: Path, out: Path, form: Literal["parquet", "csv"]) -> int:
+    """Write a file for each kind of record that the run has, and one of its curve. Returns the exit code."""
+    from flame.telemetry.tables import write_tables
+
+    learned = _learned(path)
+    files = write_tables(learned.run, {"curve": learned.curve}, out, form)
+    print(f"wrote {len(files)} files to {out}", file=sys.stderr)
+    return 0
+
+
+def export_tensorboard(path: Path, out: Path) -> int:
+    """Write the run's scalars as TensorBoard events. Returns the exit code."""
+    from flame.launch.scalars import write_scalars
+
+    learned = _learned(path)
+    count = write_scalars(learned, out / learned.run.label)
+    print(f"wrote {count} scalars to {out / learned.run.label}: tensorboard --logdir {out}", file=sys.stderr)
+    return 0
+
+
+def _learned(path: Path) -> Learned:
+    try:
+        return Learned(RunDir(path))
+    except TelemetryError as error:
+        raise ConfigError(str(error), "give one of `flame runs`") from None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from flame.analysis.finished import CUT_SHORT
 from flame.config.errors import ConfigError
 from flame.config.outside import changed
 from flame.launch.clean import trace
@@ -13,7 +14,6 @@ from flame.runtime.checkpoint import NoCheckpoint
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir
 
-CUT_SHORT = ("INTERRUPTED", "WALL_CEILING", "CRASH")
 AGAIN = "run its condition again: `flame run`"
 WELL, BAD = 0, 1
 

@@ -14,9 +14,10 @@ from statistics import fmean
 from time import monotonic, sleep
 
 import orjson
-import polars as pl
 from rich.console import Console
 
+from flame.analysis import curve
+from flame.analysis.finished import CUT_SHORT
 from flame.config.condition import Condition
 from flame.config.experiments import load
 from flame.config.fingerprint import run_fp
@@ -26,7 +27,6 @@ from flame.launch import measure
 from flame.launch.arm import Order
 from flame.launch.clean import trace
 from flame.launch.listing import run_paths
-from flame.launch.resuming import CUT_SHORT
 from flame.launch.screen import table
 from flame.launch.signals import told
 from flame.runtime.checkpoint import NAME
@@ -37,8 +37,6 @@ WELL, BAD = 0, 1
 LOOK_S = 0.1
 END_S = 60.0
 """How long a simulation may take to end in order, before it is killed."""
-SUSTAINED = 100
-"""Commits at the end over which accuracy is a mean; of a shorter run a tenth."""
 
 
 @dataclass(slots=True)
@@ -163,14 +161,10 @@ def rows(arms: Sequence[Arm]) -> Iterator[list[str]]:
 
 
 def scored(run: RunDir) -> tuple[float, float] | None:
-    """The last accuracy of a run, and the sustained one; None where nothing was evaluated."""
-    evaluations = run.telemetry.frame("agg_eval").filter(pl.col("accuracy").is_not_null()).sort("_seq")
-    if not evaluations.height:
-        return None
-    versions = evaluations["version"]
-    last, span = versions[-1], max(1, min(SUSTAINED, versions[-1] // 10))
-    late = evaluations.filter(versions > last - span)["accuracy"]
-    return float(evaluations["accuracy"][-1]), fmean(late)
+    """The last accuracy of a run, and the sustained one; None where either is absent."""
+    evaluations = run.telemetry.frame("agg_eval").sort("_seq")
+    last, lasting = curve.last(evaluations), curve.sustained(evaluations)
+    return None if last is None or lasting is None else (last, lasting)
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -1,1 +1,0 @@
-"""Figures from telemetry: reducers over finished runs, never anything that runs again."""

@@ -1,0 +1,106 @@
+"""Which runs the arms of figs.yaml stand for, and whether a figure may show them together."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from flame.analysis.comparison import one_seed_each, same_condition
+from flame.analysis.finished import newest
+from flame.analysis.learned import Learned
+from flame.config.errors import ConfigError, nearest
+from flame.figures.families import Family
+from flame.figures.looks import assigned
+from flame.figures.scene import Shown
+from flame.figures.spec import Arm, Figs
+from flame.telemetry.reader import TelemetryError
+from flame.telemetry.rundir import RunDir
+
+Given = Mapping[str, Sequence[Path]]
+"""Run directories from the command line, instead of what the file says of an arm."""
+
+
+def given(pairs: Sequence[str]) -> dict[str, list[Path]]:
+    """`label=DIR`, each label once for every seed. Raises ConfigError for what is none."""
+    found: dict[str, list[Path]] = {}
+    for pair in pairs:
+        label, sign, path = pair.partition("=")
+        if not (sign and label and path):
+            raise ConfigError(f"`--run {pair}` is not of the form `label=DIR`", "write it like `--run fwdllm=runs/<run>`")
+        found.setdefault(label, []).append(Path(path))
+    return found
+
+
+class Cast:
+    """The arms of a file, each read once."""
+
+    def __init__(self, figs: Figs, runs: Path, instead: Given, *, blind: bool) -> None:
+        """Raises ConfigError where an arm has no runs."""
+        runs_of = {key: _runs(key, arm, figs.folder, runs) for key, arm in figs.arms.items() if key not in instead}
+        runs_of |= {key: [_read(key, path) for path in paths] for key, paths in instead.items()}
+        self._order = [*figs.arms, *(key for key in instead if key not in figs.arms)]
+        named = {key: _look_of(key, figs, runs_of[key]) for key in self._order}
+        looks = assigned(list(dict.fromkeys(named.values())), figs.looks)
+        self._shown = {
+            key: Shown(key, looks[named[key]].shown(blind=blind) if named[key] in figs.looks else key, looks[named[key]], runs_of[key])
+            for key in self._order
+        }
+        for key, learned in runs_of.items():
+            one_seed_each(key, [each.run for each in learned])
+
+    @property
+    def all(self) -> list[Shown]:
+        """Every arm, in order."""
+        return [self._shown[key] for key in self._order]
+
+    def of(self, name: str, figure: Family) -> list[Shown]:
+        """The arms of a figure. Raises ConfigError where they may not stand in one, or lack what it shows."""
+        arms = [self._shown[key] for key in figure.arms or self._order]
+        runs = [learned.run for arm in arms for learned in arm.runs]
+        if not figure.mixed:
+            try:
+                same_condition(runs)
+            except ConfigError as error:
+                raise ConfigError(f"figures.{name}: {error.what}", "compare runs of one run-set, or say `mixed: true`") from None
+        low = next((run for run in runs if figure.needs_full and run.world.level != "full"), None)
+        if low is not None:
+            raise ConfigError(
+                f"figures.{name} needs telemetry `full`, and `{low.label}` has `{low.world.level}`", "run it with --level full"
+            )
+        return arms
+
+
+def _look_of(key: str, figs: Figs, runs: Sequence[Learned]) -> str:
+    """The name of an arm's look: its own, that of its key, that of its baseline."""
+    arm = figs.arms.get(key)
+    wanted = arm.look if arm is not None else None
+    if wanted is not None:
+        if wanted not in figs.looks:
+            raise ConfigError(f"unknown look `{wanted}` in arms.{key}", f"{nearest(wanted, list(figs.looks))}add it to `looks`")
+        return wanted
+    return next((name for name in (key, runs[0].run.condition.baseline) if name in figs.looks), key)
+
+
+def _runs(key: str, arm: Arm, folder: Path, runs: Path) -> list[Learned]:
+    if arm.dirs is not None:
+        return [_read(key, folder / path) for path in arm.dirs]
+    baseline = arm.baseline or key
+    found = newest(runs, arm.run_set or "", baseline, arm.world)
+    kept = {seed: run for (_, seed), run in sorted(found.items(), key=lambda item: item[0]) if arm.seeds is None or seed in arm.seeds}
+    missing = [seed for seed in arm.seeds or () if seed not in kept]
+    if not kept or missing:
+        which = f" of seed {missing[0]}" if missing else ""
+        raise ConfigError(
+            f"arms.{key}: no finished {arm.world} run{which} of `{arm.run_set}`, baseline `{baseline}`, is in `{runs}`",
+            f"`flame run {arm.run_set} --only {baseline} --mode {arm.world}`, or give `dirs` or `--run {key}=DIR`",
+        )
+    return [Learned(run) for run in kept.values()]
+
+
+def _read(key: str, path: Path) -> Learned:
+    try:
+        learned = Learned(RunDir(path))
+        learned.run.condition, learned.run.world  # noqa: B018
+    except TelemetryError as error:
+        raise ConfigError(f"arm `{key}`: {error}", "give run directories, as `flame runs` lists them") from None
+    if not learned.evaluations.height:
+        raise ConfigError(f"arm `{key}`: `{path.name}` has no evaluation", "give a run that was evaluated")
+    return learned

@@ -1,0 +1,82 @@
+"""Baselines side by side: what may be compared, and which runs are taken."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from flame.analysis.comparison import comparison, differences, one_seed_each, same_condition
+from flame.analysis.finished import by_fingerprint, ended, newest
+from flame.analysis.learned import Learned
+from flame.analysis.summary import summary
+from flame.config import Condition
+from flame.config.errors import ConfigError
+from flame.launch.run import run as run_flame
+from flame.telemetry.rundir import RunDir
+from tests.analysis.conftest import PLAIN
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two baselines of two seeds; one of them was run twice, and one run was cut short."""
+    runs = tmp_path_factory.mktemp("compared")
+    for baseline, seed in (("one", 1), ("one", 2), ("two", 1), ("two", 2), ("one", 1)):
+        fields = PLAIN | {"baseline": baseline, "seed": seed, "stop": {"cycles": 12}} | ({"rate": "fedbuff"} if baseline == "two" else {})
+        last = run_flame(Condition.model_validate(fields), runs=runs, run_set="small")
+    cut = runs / f"2999{last.path.name[4:]}"
+    cut.mkdir()
+    (cut / "condition.json").write_bytes((last.path / "condition.json").read_bytes())
+    (cut / "verdict.json").write_bytes(orjson.dumps({"verdict": "INTERRUPTED", "reason": "SIGINT"}))
+    return runs
+
+
+def test_the_newest_run_that_ended_by_itself_is_taken(folder: Path) -> None:
+    all_ended = list(ended(folder))
+    assert len(all_ended) == 5
+    found = newest(folder, "small")
+    assert sorted(found) == [("one", 1), ("one", 2), ("two", 1), ("two", 2)]
+    assert found["one", 1].label == all_ended[-1].label
+    assert sorted(newest(folder, "small", "two")) == [("two", 1), ("two", 2)]
+    assert newest(folder, "small", world="real") == newest(folder, "other") == newest(folder / "none", "small") == {}
+    assert set(by_fingerprint(folder)) == {run.run_fp for run in all_ended}
+
+
+def test_a_row_has_the_means_of_its_seeds(folder: Path) -> None:
+    found = newest(folder, "small")
+    arms = {name: [Learned(found[name, seed]) for seed in (1, 2)] for name in ("one", "two")}
+    target = min(max(each.evaluations["accuracy"]) for group in arms.values() for each in group)
+    table = comparison(arms, [target, 1.01])
+    assert table.select("baseline", "n").rows() == [("one", 2), ("two", 2)]
+    for row, group in zip(table.iter_rows(named=True), arms.values(), strict=True):
+        assert row["sustained"] == pytest.approx(sum(each.sustained() or 0 for each in group) / 2)
+        assert row["worst"] == min(each.sustained() or 0 for each in group)
+        assert row["passes"] == sum(each.spent().passes or 0 for each in group) / 2
+        assert row[f"reached_{target:g}"] == 2
+        assert row[f"passes_to_{target:g}"] == sum(each.cost_to(target).passes or 0 for each in group) / 2
+        assert (row["reached_1.01"], row["passes_to_1.01"], row["time_s_to_1.01"]) == (0, None, None)
+
+
+def test_mixed_conditions_are_refused_with_their_difference(simulate: Callable[..., RunDir]) -> None:
+    one, other = simulate(), simulate(batch_size=4)
+    assert list(differences(one.condition, other.condition)) == ["`batch_size` is `8` and `4`"]
+    with pytest.raises(ConfigError) as refused:
+        comparison({"one": [Learned(one)], "other": [Learned(other)]})
+    assert f"`{one.label}` and `{other.label}` don't share their condition" in str(refused.value)
+    assert "`batch_size` is `8` and `4`\nhint: compare runs of one run-set" in str(refused.value)
+    same_condition([one, simulate(server_opt={"type": "sgd", "lr": 0.1})])
+
+
+def test_a_seed_counts_once(simulate: Callable[..., RunDir]) -> None:
+    with pytest.raises(ConfigError, match="`plain` has seed 1 twice"):
+        one_seed_each("plain", [simulate(), simulate(stop={"cycles": 5})])
+
+
+def test_a_summary_is_json_and_says_what_ended(plain: Learned) -> None:
+    told = orjson.loads(orjson.dumps(summary(plain, (0.1, 1.01))))
+    assert told["verdict"]["verdict"] == "COMPLETED"
+    assert told["accuracy"]["sustained"] == plain.sustained()
+    assert told["spent"]["passes"] == plain.spent().passes
+    assert [each["passes"] is None for each in told["to_target"]] == [False, True]
+    assert sum(told["utilisation"].values()) == pytest.approx(1)
+    assert sum(each["closes"] for each in told["commit_reasons"]) == 25

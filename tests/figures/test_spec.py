@@ -1,0 +1,91 @@
+"""A figs.yaml that can't be meant is refused: one error, who, what, remedy, before anything is written."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from flame.config.errors import ConfigError
+from flame.figures.arms import given
+from flame.figures.book import Wanted, make
+from flame.figures.spec import Figs
+from flame.launch.cli import app
+
+ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
+
+
+@pytest.mark.parametrize(
+    ("figures", "changes", "message"),
+    [
+        ({"one": {"family": "lerning"}}, {}, "unknown family `lerning` in figures.one\nhint: did you mean `learning`?"),
+        ({"one": {"x": "time"}}, {}, "`family` is missing in figures.one"),
+        ({"one": {"family": 3}}, {}, "unknown family"),
+        ({"one": {"family": "learning", "x": "tmie"}}, {}, '`x` is `"tmie"` in figures.one\nhint: did you mean `time`?'),
+        ({"one": {"family": "learning", "smoth": 3}}, {}, "unknown key `smoth` in figures.one"),
+        ({"one": {"family": "learning", "arms": ["fwdlm"]}}, {}, "unknown arm `fwdlm` in figures.one\nhint: did you mean `fwdllm`?"),
+        ({"one": {"family": "bars"}}, {"target": None}, "figures.one needs a target accuracy"),
+        ({"one": {"family": "bars", "target": 84}}, {}, "`target` is `84` in figures.one"),
+        ({"a/b": {"family": "learning"}}, {}, "`a/b` can't be the name of a figure"),
+        ({"one": {"family": "ablation", "parts": ["a", "b"], "arms": ["fwdllm"]}}, {}, "an ablation has four arms, this one 1"),
+        ({"one": {"family": "sweep", "sweep": "steps", "x": "goal", "y": "goal"}}, {}, "`x` and `y` are both `goal`"),
+        ({"one": {"family": "sweep", "sweep": "stpes", "x": "goal", "y": "seed"}}, {}, "unknown sweep `stpes`"),
+        ({"one": {"family": "sweep", "sweep": "steps", "x": "goal", "y": "trainers"}}, {}, "don't tell the points of sweep `steps` apart"),
+        ({}, {}, "`figures` of figs.yaml is empty"),
+        (ONE, {"armz": {}}, "unknown key `armz` in figs.yaml\nhint: did you mean `arms`?"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "main", "dirs": ["a"]}}}, "an arm is of a `run_set` or of `dirs`"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "other"}}}, "arms.fwdllm: no finished sim run of `other`, baseline `fwdllm`, is in"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "main", "seeds": [1, 9]}}}, "arms.fwdllm: no finished sim run of seed 9"),
+        (ONE, {"arms": {"fwdllm": {"dirs": ["nowhere"]}}}, "arm `fwdllm`:"),
+        (
+            ONE,
+            {"arms": {"fwdllm": {"run_set": "main", "look": "fwdlm"}}},
+            "unknown look `fwdlm` in arms.fwdllm\nhint: did you mean `fwdllm`?",
+        ),
+        (ONE, {"looks": {"fwdllm": {"colour": "blue"}}}, '`colour` is `"blue"` in looks.fwdllm'),
+        (ONE, {"looks": {"new": {"name": "New"}}}, "looks.new has no `colour`"),
+    ],
+)
+def test_it_is_refused_and_nothing_is_written(
+    figs: Callable[..., Path], tmp_path: Path, figures: dict[str, Any], changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        make(figs(figures, **changes), tmp_path / "out", Wanted(), print)
+    assert message in str(refused.value)
+    assert "\nhint: " in str(refused.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_mixed_conditions_are_refused_unless_they_are_meant(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    arms = {"fwdllm": {"run_set": "main"}, "one": {"dirs": [str(next((home / "runs").glob("*_tiny_*")))]}}
+    with pytest.raises(ConfigError) as refused:
+        make(figs({"mix": {"family": "learning"}}, arms=arms), tmp_path / "out", Wanted(), print)
+    assert "figures.mix: `" in str(refused.value)
+    assert "don't share their condition" in str(refused.value)
+    assert "say `mixed: true`" in str(refused.value)
+    assert make(figs({"mix": {"family": "learning", "mixed": True}}, arms=arms), tmp_path / "out", Wanted(), lambda _: None).is_dir()
+
+
+def test_a_seed_twice_is_refused(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    (one, *_) = sorted((home / "runs").glob("*_main_fwdllm_*"))
+    with pytest.raises(ConfigError, match="`fwdllm` has seed 1 twice"):
+        make(figs(ONE), tmp_path / "out", Wanted(instead={"fwdllm": [one, one]}), print)
+
+
+def test_looks_change_what_is_given_and_keep_the_rest(figs: Callable[..., Path]) -> None:
+    looks = Figs(figs(ONE, looks={"fwdllm": {"name": "Theirs"}, "new": {"colour": "#123456", "line": "-", "marker": "o"}})).looks
+    assert (looks["fwdllm"].name, looks["fwdllm"].marker) == ("Theirs", "D")
+    assert (looks["new"].name, looks["new"].colour) == ("new", "#123456")
+
+
+def test_runs_on_the_command_line(figs: Callable[..., Path], tmp_path: Path) -> None:
+    assert given(["a=x", "b=y=z", "a=w"]) == {"a": [Path("x"), Path("w")], "b": [Path("y=z")]}
+    for wrong in ("a", "=x", "a="):
+        with pytest.raises(ConfigError, match="not of the form `label=DIR`"):
+            given([wrong])
+    done = CliRunner().invoke(app, ["figs", str(tmp_path / "none.yaml")])
+    assert done.exit_code == 2
+    done = CliRunner().invoke(app, ["figs", str(figs(ONE)), "--only", "two", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert "unknown figure `two` (--only)" in done.output
