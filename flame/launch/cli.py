@@ -132,7 +132,7 @@ def check(context: typer.Context) -> None:
     """Check what single runs must satisfy by themselves: `flame check RUN...` (as `flame parity --validate`)."""
     from parity.cli import main as compare
 
-    raise typer.Exit(compare(["--validate", *context.args]))
+    raise typer.Exit(compare(["--validate", "--yes", *context.args]))
 
 
 @app.command(context_settings=DELEGATE, add_help_option=False)

@@ -54,7 +54,7 @@ def _sane(ended: Sequence[Path], err: Console) -> bool:
     from parity.cli import main as check
 
     try:
-        return check(["--validate", *map(str, ended)]) == 0
+        return check(["--validate", "--yes", *map(str, ended)]) == 0
     except Exception as error:  # a checker that breaks is no reason to lose the closing table
         err.print(Text(f"not checked: {type(error).__name__}: {error}", "bold red"))
         return False

@@ -20,7 +20,7 @@ OWN = {"docs/commands.md", "CHANGELOG.md"}
 PARSERS = {"parity": parity_cli.parser, "check": parity_cli.parser, "diff": parity_diff.parser}
 CODE = re.compile(r"^(?: {4,}|\t)(.*)$|^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 START = re.compile(r"^(?:[A-Z_]+=\S+ )*(?:\$ )?(flame|python|expt_scripts/\S+|make)(?= |$)")
-PLACEHOLDER = re.compile(r"[A-Z]+|\.\.\.|<.*>")
+PLACEHOLDER = re.compile(r"[A-Z_]+|\.\.\.|<.*>")
 
 
 def commands(page: Path) -> Iterator[str]:
@@ -58,7 +58,13 @@ def test_a_flame_command_can_be_typed(page: Path, command: str) -> None:
     context = chosen.make_context(command, [word for word in words if word != "..."])
     run_set = context.params.get("run_set") or context.params.get("named")
     for name in str(run_set).split("|") if run_set else []:
-        assert PLACEHOLDER.fullmatch(name) or name in run_sets() or "examples" in str(page), f"there is no run-set `{name}`"
+        assert PLACEHOLDER.fullmatch(name) or name in run_sets() or made_in(page, name), f"there is no run-set `{name}`"
+
+
+def made_in(page: Path, name: str) -> bool:
+    """Whether the page shows that run-set itself, or an experiments.yaml beside it does."""
+    beside = page.parent / "experiments.yaml"
+    return f"\n  {name}:\n" in page.read_text() + (beside.read_text() if beside.is_file() else "")
 
 
 def run_sets() -> set[str]:
