@@ -70,7 +70,7 @@ class World(Frozen):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.workers + self.remote == 0:
-            raise ValueError("nobody hosts the trainers: give `--workers` or `--remote`")
+            raise ValueError("no worker hosts the trainers; give `--workers 1`, or `--remote 1`")
         if (self.broker_user or self.broker_ca or self.remote) and self.broker in OWN_BROKERS:
-            raise ValueError("users, certificates and workers from elsewhere need a broker that others reach: give `--broker HOST:PORT`")
+            raise ValueError("users, certificates and workers from elsewhere need a broker that others reach; give `--broker HOST:PORT`")
         return self

@@ -42,12 +42,17 @@ from flame.telemetry.records import AggEval, AggRound, Fault, Lateness, Peer
 
 @dataclass(slots=True)
 class Standing:
-    """All that the aggregator's process goes on from. arrived: updates that wait for their turn, id -> (arrival, due), ns since ready."""
+    """All that the aggregator's process goes on from; instants are ns since ready.
+
+    arrived: updates that wait for their turn, id -> (arrival, due). closed: when the last cycle did; waited: ns for the mailbox since then.
+    """
 
     aggregator: Aggregator
     dispatches: Dispatches
     arrived: dict[int, tuple[int, int]]
     pending: Pending
+    closed: int
+    waited: int
 
 
 class AggregatorSide:
@@ -127,8 +132,9 @@ class AggregatorSide:
         """Everybody is there: start the clock, or let it go on."""
         present = [self._present[node] for node in sorted(self._present)]
         driver.waited, self._since_close = 0, monotonic_ns()
-        if self._standing is not None:
-            driver.go_on(self._standing.pending)
+        if (standing := self._standing) is not None:
+            driver.go_on(standing.pending)
+            driver.waited, self._since_close = standing.waited, monotonic_ns() - driver.now + standing.closed
         for presence in present:
             self._greet(driver, presence)
         if self._standing is None:
@@ -246,7 +252,11 @@ class AggregatorSide:
         """Nothing is half-way: it may be kept, to go on from it later."""
         if self._keep is not None and driver.origin is not None and driver.ended is None:
             version = self._aggregator.cycle.progress.model_version
-            self._keep(version, lambda: Standing(self._aggregator, self._dispatches, self._arrived, driver.pending()))
+            self._keep(version, lambda: self._stands(driver, driver.origin or 0))
+
+    def _stands(self, driver: Driver, origin: int) -> Standing:
+        closed = self._since_close - origin
+        return Standing(self._aggregator, self._dispatches, self._arrived, driver.pending(), closed, driver.waited)
 
     def fill(self, driver: Driver, record: Any) -> Any:
         """Measured fields of an AggRound; tell the launcher."""
