@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from flame.analysis.swept import field
 from flame.config.errors import ConfigError
+from flame.config.experiments import load
 from flame.figures.arms import given
 from flame.figures.book import Wanted, make
+from flame.figures.families.sweep import Sweep
 from flame.figures.spec import Figs
 from flame.launch.cli import app
 
+ROOT = Path(__file__).parents[2]
 ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
 
 
@@ -89,3 +93,15 @@ def test_runs_on_the_command_line(figs: Callable[..., Path], tmp_path: Path) -> 
     done = CliRunner().invoke(app, ["figs", str(figs(ONE)), "--only", "two", "--out", str(tmp_path / "out")])
     assert done.exit_code == 2
     assert "unknown figure `two` (--only)" in done.output
+
+
+@pytest.mark.parametrize("name", ["figs.yaml", "figs_ablation.yaml", "figs_sweeps.yaml"])
+def test_the_shipped_files_name_what_there_is(name: str) -> None:
+    figs, registry = Figs(ROOT / name), load(ROOT / "experiments.yaml")
+    for key, arm in figs.arms.items():
+        assert registry.resolve(arm.run_set or "", only=[arm.baseline or key])
+    for figure in figs.figures.values():
+        if isinstance(figure, Sweep):
+            for _, resolved in registry.swept(figure.sweep):
+                assert field(resolved.condition, figure.x) is not None
+                assert field(resolved.condition, figure.y) is not None

@@ -130,7 +130,7 @@ class ProductivityBars(Family):
         figure, axes = panel()
         draw_bars(axes, bars_of(scene, values), 1.0, "none")
         devices = ", ".join(sorted({gain.device for group in gains for gain in group}))
-        per = {"passes": r"nats / $10^6$ forward passes", "gb": "nats / GB", "compute_h": f"nats / compute hour, {devices}"}[self.per]
+        per = {"passes": r"nats / $10^6$ forward passes", "gb": "nats / GB", "compute_h": f"nats / {devices} hour"}[self.per]
         axes.set_ylabel(f"loss drop ({per})")
         told = f"loss drop: mean of the first {self.window} evaluations less that of the last; none: the loss didn't fall"
         return Picture(figure, f"{told}; {seeds_told(scene.arms)}; {WHISKERS}")
