@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from flame.analysis.swept import field
 from flame.config.errors import ConfigError
 from flame.config.experiments import load
-from flame.figures.arms import given
+from flame.figures.arms import Cast, given
 from flame.figures.book import Wanted, make
+from flame.figures.families.learning import Learning
 from flame.figures.families.sweep import Sweep
 from flame.figures.spec import Figs
 from flame.launch.cli import app
@@ -81,6 +82,20 @@ def test_looks_change_what_is_given_and_keep_the_rest(figs: Callable[..., Path])
     looks = Figs(figs(ONE, looks={"fwdllm": {"name": "Theirs"}, "new": {"colour": "#123456", "line": "-", "marker": "o"}})).looks
     assert (looks["fwdllm"].name, looks["fwdllm"].marker) == ("Theirs", "D")
     assert (looks["new"].name, looks["new"].colour) == ("new", "#123456")
+
+
+def test_arms_of_one_baseline_look_different_unless_they_ask_to_look_alike(figs: Callable[..., Path], home: Path) -> None:
+    def cast(**arms: dict[str, Any]) -> Cast:
+        held = Figs(figs({"one": {"family": "learning"}}, arms=arms))
+        return Cast(held, home / "runs", {}, blind=False)
+
+    both = cast(fwdllm={"run_set": "main"}, again={"run_set": "main", "baseline": "fwdllm"}).all
+    assert [arm.name for arm in both] == ["FwdLLM", "again"]
+    assert both[0].look.marker != both[1].look.marker
+    assert [arm.name for arm in cast(mine={"run_set": "main", "baseline": "fwdllm"}).all] == ["FwdLLM"]
+    alike = cast(fwdllm={"run_set": "main"}, again={"run_set": "main", "baseline": "fwdllm", "look": "fwdllm"})
+    with pytest.raises(ConfigError, match="arms `fwdllm` and `again` have one look"):
+        alike.of("one", Learning())
 
 
 def test_runs_on_the_command_line(figs: Callable[..., Path], tmp_path: Path) -> None:
