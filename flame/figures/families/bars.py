@@ -107,7 +107,7 @@ class Bars(Family):
         return Picture(figure, f"cost of the first evaluation at {target:g} or over; {seeds_told(scene.arms)}; {WHISKERS}; never: no seed")
 
 
-WHISKERS = "bar: mean, whisker: lowest to highest"
+WHISKERS = "bar: mean over the seeds that have a value, whisker: lowest to highest"
 
 
 class ProductivityBars(Family):

@@ -110,7 +110,7 @@ class Learning(Family):
                 f"line: running mean of {scene.style.smooth} evaluations, for the eye; thin and shaded: raw values and their envelope"
             )
         if scene.style.cutoff != "none":
-            told.append(f"each curve is cut at {CUT[scene.style.cutoff]}; stars and bars are of whole runs")
+            told.append(f"each curve is cut at {CUT[scene.style.cutoff]}; bars are of whole runs")
         return "; ".join(told)
 
 
