@@ -1,6 +1,7 @@
 """Which runs the arms of figs.yaml stand for, and whether a figure may show them together."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 from flame.analysis.comparison import one_seed_each, same_condition
@@ -37,7 +38,7 @@ class Cast:
         runs_of = {key: _runs(key, arm, figs.folder, runs) for key, arm in figs.arms.items() if key not in instead}
         runs_of |= {key: [_read(key, path) for path in paths] for key, paths in instead.items()}
         self._order = [*figs.arms, *(key for key in instead if key not in figs.arms)]
-        named = {key: _look_of(key, figs, runs_of[key]) for key in self._order}
+        named = _look_names(self._order, figs, runs_of)
         looks = assigned(list(dict.fromkeys(named.values())), figs.looks)
         self._shown = {
             key: Shown(key, looks[named[key]].shown(blind=blind) if named[key] in figs.looks else key, looks[named[key]], runs_of[key])
@@ -60,6 +61,11 @@ class Cast:
                 same_condition(runs)
             except ConfigError as error:
                 raise ConfigError(f"figures.{name}: {error.what}", "compare runs of one run-set, or say `mixed: true`") from None
+        twins = next(((one, two) for one, two in combinations(arms, 2) if one.look == two.look), None)
+        if twins is not None:
+            raise ConfigError(
+                f"figures.{name}: arms `{twins[0].key}` and `{twins[1].key}` have one look", "give one of them another `look`"
+            )
         low = next((run for run in runs if figure.needs_full and run.world.level != "full"), None)
         if low is not None:
             raise ConfigError(
@@ -68,15 +74,16 @@ class Cast:
         return arms
 
 
-def _look_of(key: str, figs: Figs, runs: Sequence[Learned]) -> str:
-    """The name of an arm's look: its own, that of its key, that of its baseline."""
-    arm = figs.arms.get(key)
-    wanted = arm.look if arm is not None else None
-    if wanted is not None:
-        if wanted not in figs.looks:
+def _look_names(order: Sequence[str], figs: Figs, runs: Mapping[str, Sequence[Learned]]) -> dict[str, str]:
+    """The name of each arm's look: the one it asks for, that of its key, that of its baseline if no other arm has it, else a spare one."""
+    asked = {key: figs.arms[key].look for key in order if key in figs.arms}
+    for key, wanted in asked.items():
+        if wanted is not None and wanted not in figs.looks:
             raise ConfigError(f"unknown look `{wanted}` in arms.{key}", f"{nearest(wanted, list(figs.looks))}add it to `looks`")
-        return wanted
-    return next((name for name in (key, runs[0].run.condition.baseline) if name in figs.looks), key)
+    own = {key: asked.get(key) or (key if key in figs.looks else None) for key in order}
+    free = {key: runs[key][0].run.condition.baseline for key in order if own[key] is None}
+    taken = [*own.values(), *free.values()]
+    return {key: own[key] or (free[key] if free[key] in figs.looks and taken.count(free[key]) == 1 else key) for key in order}
 
 
 def _runs(key: str, arm: Arm, folder: Path, runs: Path) -> list[Learned]:

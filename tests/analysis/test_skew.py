@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flame.analysis.skew import Deal, bins, clients, cohorts, distance, drops, rank_correlation
+from flame.analysis.skew import Deal, bins, clients, cohorts, distance, drops, overview, rank_correlation
 
 DEAL = Deal(np.array([0, 0, 0, 0, 1, 1, 1, 1]), {"a": np.array([0, 1, 2, 4]), "b": np.array([5, 6, 3, 7])}, 2)
 """Client a has classes 0 0 0 1, b has 1 1 0 1; bins of two."""
@@ -44,3 +44,13 @@ def test_rank_correlation_is_of_ranks_and_absent_where_there_are_none() -> None:
     assert rank_correlation(table, "one", "two") == (pytest.approx(1.0), pytest.approx(0.0))
     assert rank_correlation(table, "one", "flat") is None
     assert rank_correlation(table.head(2), "one", "two") is None
+
+
+def test_an_overview_has_the_means_and_the_correlation() -> None:
+    table = cohorts(DEAL, rounds([(n, n, n, names) for n, names in enumerate((["a"], ["a", "b"], ["b"], ["a"]))]))
+    evaluations = pl.DataFrame({"version": [1, 2, 3, 4], "accuracy": [0.5, 0.6, 0.3, 0.1]})
+    (row,) = overview(DEAL, 2, table, evaluations).rows(named=True)
+    assert (row["clients"], row["largest_class"], row["client_skew"], row["bin_skew"]) == (2, 0.75, 0.25, 0.25)
+    assert (row["pooled_bin_skew"], row["cohort_skew"]) == (0.0, pytest.approx(table["skew"].mean()))
+    # skews 0, 0.5, 0 behind falls of -0.1, 0.3, 0.2: ranks 1.5, 3, 1.5 against 1, 3, 2
+    assert row["rank_correlation"] == pytest.approx(0.8660254)

@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from flame.analysis.swept import field
 from flame.config.errors import ConfigError
-from flame.figures.arms import given
+from flame.config.experiments import load
+from flame.figures.arms import Cast, given
 from flame.figures.book import Wanted, make
+from flame.figures.families.learning import Learning
+from flame.figures.families.sweep import Sweep
 from flame.figures.spec import Figs
 from flame.launch.cli import app
 
+ROOT = Path(__file__).parents[2]
 ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
 
 
@@ -79,6 +84,20 @@ def test_looks_change_what_is_given_and_keep_the_rest(figs: Callable[..., Path])
     assert (looks["new"].name, looks["new"].colour) == ("new", "#123456")
 
 
+def test_arms_of_one_baseline_look_different_unless_they_ask_to_look_alike(figs: Callable[..., Path], home: Path) -> None:
+    def cast(**arms: dict[str, Any]) -> Cast:
+        held = Figs(figs({"one": {"family": "learning"}}, arms=arms))
+        return Cast(held, home / "runs", {}, blind=False)
+
+    both = cast(fwdllm={"run_set": "main"}, again={"run_set": "main", "baseline": "fwdllm"}).all
+    assert [arm.name for arm in both] == ["FwdLLM", "again"]
+    assert both[0].look.marker != both[1].look.marker
+    assert [arm.name for arm in cast(mine={"run_set": "main", "baseline": "fwdllm"}).all] == ["FwdLLM"]
+    alike = cast(fwdllm={"run_set": "main"}, again={"run_set": "main", "baseline": "fwdllm", "look": "fwdllm"})
+    with pytest.raises(ConfigError, match="arms `fwdllm` and `again` have one look"):
+        alike.of("one", Learning())
+
+
 def test_runs_on_the_command_line(figs: Callable[..., Path], tmp_path: Path) -> None:
     assert given(["a=x", "b=y=z", "a=w"]) == {"a": [Path("x"), Path("w")], "b": [Path("y=z")]}
     for wrong in ("a", "=x", "a="):
@@ -89,3 +108,15 @@ def test_runs_on_the_command_line(figs: Callable[..., Path], tmp_path: Path) -> 
     done = CliRunner().invoke(app, ["figs", str(figs(ONE)), "--only", "two", "--out", str(tmp_path / "out")])
     assert done.exit_code == 2
     assert "unknown figure `two` (--only)" in done.output
+
+
+@pytest.mark.parametrize("name", ["figs.yaml", "figs_ablation.yaml", "figs_sweeps.yaml"])
+def test_the_shipped_files_name_what_there_is(name: str) -> None:
+    figs, registry = Figs(ROOT / name), load(ROOT / "experiments.yaml")
+    for key, arm in figs.arms.items():
+        assert registry.resolve(arm.run_set or "", only=[arm.baseline or key])
+    for figure in figs.figures.values():
+        if isinstance(figure, Sweep):
+            for _, resolved in registry.swept(figure.sweep):
+                assert field(resolved.condition, figure.x) is not None
+                assert field(resolved.condition, figure.y) is not None

@@ -48,9 +48,9 @@ class Ablation(Family):
         known = [[value for value in each if value is not None] for each in values]
         size, label = self._scale([value for each in known for value in each], scene.target)
         figure, axes = panel(2.4)
-        for place, shade, each in zip(PLACES, RAMP, known, strict=True):
+        for place, shade, each, arm in zip(PLACES, RAMP, known, scene.arms, strict=True):
             if each:
-                _bar(axes, place, colormaps["Blues"](shade), [value / size for value in each])
+                _bar(axes, place, colormaps["Blues"](shade), [value / size for value in each], len(arm.runs))
             else:
                 axes.annotate("never", (place, 0), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=6)
         if self.measure == "sustained":
@@ -102,10 +102,12 @@ class Ablation(Family):
         axes.legend(shades, ["neither", "both"], loc="upper left", ncols=2)
 
 
-def _bar(axes: Any, place: float, colour: Any, values: list[float]) -> None:
+def _bar(axes: Any, place: float, colour: Any, values: list[float], seeds: int) -> None:
+    """A bar with its value in it, and in how many seeds there is one, where not in all."""
     mean, low, high = fmean(values), min(values), max(values)
     axes.bar(place, mean, 0.9, color=colour, edgecolor="black", linewidth=0.6)
     if len(values) > 1:
         whisker(axes, place, mean, low, high)
-    axes.annotate(number(mean), (place, 0), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=6,
-                  bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85})  # fmt: skip
+    part = f"\n{len(values)} of {seeds}" if len(values) < seeds else ""
+    box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    axes.annotate(number(mean) + part, (place, 0), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=6, bbox=box)

@@ -107,7 +107,7 @@ class Bars(Family):
         return Picture(figure, f"cost of the first evaluation at {target:g} or over; {seeds_told(scene.arms)}; {WHISKERS}; never: no seed")
 
 
-WHISKERS = "bar: mean, whisker: lowest to highest"
+WHISKERS = "bar: mean over the seeds that have a value, whisker: lowest to highest"
 
 
 class ProductivityBars(Family):
@@ -130,7 +130,7 @@ class ProductivityBars(Family):
         figure, axes = panel()
         draw_bars(axes, bars_of(scene, values), 1.0, "none")
         devices = ", ".join(sorted({gain.device for group in gains for gain in group}))
-        per = {"passes": r"nats / $10^6$ forward passes", "gb": "nats / GB", "compute_h": f"nats / compute hour, {devices}"}[self.per]
+        per = {"passes": r"nats / $10^6$ forward passes", "gb": "nats / GB", "compute_h": f"nats / {devices} hour"}[self.per]
         axes.set_ylabel(f"loss drop ({per})")
         told = f"loss drop: mean of the first {self.window} evaluations less that of the last; none: the loss didn't fall"
         return Picture(figure, f"{told}; {seeds_told(scene.arms)}; {WHISKERS}")

@@ -22,6 +22,8 @@ from flame.figures.scene import CutoffMode, Picture, Scene, Shown, seeds_told
 from flame.figures.units import MEASURES, QUANTITIES
 
 CUT = {"peak_acc": "its highest accuracy", "last_improvement": "its last improvement of accuracy or loss"}
+ARROW = 0.03
+"""From which gap on an arrow has room."""
 LAP_COLUMNS = ("commits", "uploads", "time_s", "wall_s")
 
 
@@ -108,7 +110,7 @@ class Learning(Family):
                 f"line: running mean of {scene.style.smooth} evaluations, for the eye; thin and shaded: raw values and their envelope"
             )
         if scene.style.cutoff != "none":
-            told.append(f"each curve is cut at {CUT[scene.style.cutoff]}; stars and bars are of whole runs")
+            told.append(f"each curve is cut at {CUT[scene.style.cutoff]}; bars are of whole runs")
         return "; ".join(told)
 
 
@@ -147,7 +149,7 @@ def _target(axes: Axes, scene: Scene, target: float, marks: list[tuple[Shown, fl
     if not own:
         return
     arm, end, lasting = max(own, key=lambda mark: mark[2])
-    if abs(target - lasting) >= 0.005:
+    if abs(target - lasting) >= ARROW:
         axes.annotate("", (end, target), (end, lasting), arrowprops={"arrowstyle": "<->", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0})
     axes.annotate(
         f"{lasting - target:+.3f}", (end, (target + lasting) / 2), xytext=(3, 0), textcoords="offset points", ha="left", va="center",
