@@ -64,7 +64,7 @@ def wrongly_withheld(run: Run) -> Look:
     withheld = run.frame("withheld").sort("_seq").join(ups, on="id", how="left", maintain_order="left").rows(named=True)
     updates = run.frame("accepted", "id", "staleness", "interval_ns", "cycle", "model_version")
     released = {row["id"]: row for row in updates.filter(pl.col("id").is_in([row["id"] for row in withheld])).rows(named=True)}
-    lost = _lost(run)
+    lost = _lost(run) if len(released) < len(withheld) else set()
     faults = [f"id {row['id']} of `{row['trainer']}` {fault}" for row in withheld for fault in _of_one(run, row, known, released, lost)]
     taken = sum(row["id"] in released for row in withheld)
     return Look(len(withheld), faults, f"{taken} of {len(withheld)} withheld updates were released")

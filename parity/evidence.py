@@ -40,6 +40,7 @@ class Run:
     def __init__(self, side: Side, dir: RunDir) -> None:
         self.side, self.dir = side, dir
         self._derived: dict[Callable[[Run], Any], Any] = {}
+        self._lacks: dict[str, str | None] = {}
 
     def derived(self, make: "Callable[[Run], Made]") -> Made:
         """What `make` makes of this run, made once: several rungs look at one ledger, one timeline."""
@@ -96,6 +97,11 @@ class Run:
 
     def lacks(self, need: str) -> str | None:
         """Why `need` (kind.column) isn't there; None when it is."""
+        if need not in self._lacks:
+            self._lacks[need] = self._lack(need)
+        return self._lacks[need]
+
+    def _lack(self, need: str) -> str | None:
         if need == CLOCK:
             need = f"agg_round.{self.clock}"
         kind, _, name = need.partition(".")
