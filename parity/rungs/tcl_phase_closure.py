@@ -53,9 +53,11 @@ def closure(run: Run) -> Look:
 def _jobs(run: Run) -> pl.DataFrame:
     """Jobs that were received and answered in one life of their trainer."""
     keys = ["id", "trainer", "_incarnation"]
-    received, sent = (run.frame(kind, *keys, "_t_ns").rename({"_t_ns": "at"}).unique(keys) for kind in ("task_recv", "task_send"))
+    received, sent = (
+        run.frame(kind, *keys, "_t_ns").rename({"_t_ns": "at"}).unique(keys, keep="first") for kind in ("task_recv", "task_send")
+    )
     walls = received.join(sent, on=keys, suffix="_sent").select(*keys, wall=(pl.col("at_sent") - pl.col("at")) / 1e9)
-    told = with_phases(run, *keys, "phases").unique(keys, maintain_order=True).filter(pl.col("phases").is_not_null())
+    told = with_phases(run, *keys, "phases").unique(keys, keep="first", maintain_order=True).filter(pl.col("phases").is_not_null())
     return _closed(told.join(walls, on=keys, maintain_order="left").rename({"id": "number"}), TRAINER)
 
 
