@@ -27,7 +27,6 @@ def _advances(run: Run) -> pl.DataFrame:
 
 def _slowest(run: Run) -> pl.DataFrame:
     """The longest modelled duration among the members of each cycle, legs included."""
-    delays = run.frame("dispatch").select("id", "delay_ns").unique("id")
-    members = run.rounds.select("cycle", id=pl.col("cohort").list.eval(pl.element().struct.field("id"))).explode("id")
-    joined = members.join(delays, on="id", how="inner")
+    delays = run.frame("dispatch", "id", "delay_ns").unique("id")
+    joined = run.members.select("cycle", "id").join(delays, on="id", how="inner")
     return joined.group_by("cycle").agg(slowest_s=pl.col("delay_ns").max() / 1e9)

@@ -10,6 +10,7 @@ import polars as pl
 
 from parity.evidence import Run
 from parity.ledger import ledger_of
+from parity.phases import with_phases
 from parity.rungs.lags import JITTER_S
 from parity.single import Look
 from parity.statistics import ALPHA, quantile_share
@@ -22,10 +23,7 @@ SHARE = 0.01
 
 def alternation(run: Run) -> Look:
     """In one life of a trainer, receipts and sendings alternate, and a sending answers the receipt before it."""
-    both = [
-        run.frame(kind).select("trainer", "_incarnation", "_seq", "id").with_columns(kind=pl.lit(kind))
-        for kind in ("task_recv", "task_send")
-    ]
+    both = [run.frame(kind, "trainer", "_incarnation", "_seq", "id").with_columns(kind=pl.lit(kind)) for kind in ("task_recv", "task_send")]
     frame = pl.concat(both).sort("trainer", "_incarnation", "_seq")
     faults, open_id = [], dict[tuple[str, str], int | None]()
     for trainer, life, _, task, kind in frame.iter_rows():
@@ -44,7 +42,7 @@ def punctual(run: Run) -> Look:
 
 
 def _sent_in_sim(run: Run) -> Look:
-    rows = run.frame("task_send").select("id", "_t_ns", "stamp_ns").drop_nulls()
+    rows = run.frame("task_send", "id", "_t_ns", "stamp_ns").drop_nulls()
     late = (pl.col("_t_ns") - pl.col("stamp_ns")) / 1e9
     wrong = rows.filter((late < 0) | (late > JITTER_S))
     return Look(rows.height, [f"id {key} was sent at {at / 1e9:.9f}, due at {due / 1e9:.9f}" for key, at, due in wrong.iter_rows()])
@@ -69,13 +67,13 @@ def slacks(run: Run) -> pl.DataFrame:
 
     An assign that was sent twice is left out: its due was counted from another instant than its dispatch.
     """
-    began = run.frame("selection").sort("_seq").select("_seq", "_t_ns")
-    dispatched = run.frame("dispatch").sort("_seq").select("_seq", "id", "stamp_ns").unique("id", maintain_order=True)
+    began = run.frame("selection", "_seq", "_t_ns").sort("_seq")
+    dispatched = run.frame("dispatch", "_seq", "id", "stamp_ns").sort("_seq").unique("id", maintain_order=True)
     stepped = dispatched.join_asof(began, on="_seq").select("id", origin="stamp_ns" if _relative(run) else "_t_ns")
-    phases = [pl.col("phases").str.json_path_match(f"$.{name}").cast(pl.Float64).fill_null(0.0) for name in IN_COMPUTE]
-    busy = run.frame("trainer_round").drop_nulls("phases").select(*LIFE, busy_s=pl.sum_horizontal(phases)).unique(LIFE)
-    received = run.frame("task_recv").select(*LIFE, "due_ns", recv="_t_ns").unique(LIFE)
-    sent = run.frame("task_send").select(*LIFE, sent="_t_ns").unique(LIFE)
+    took = pl.sum_horizontal(pl.col(IN_COMPUTE).fill_null(0.0))
+    busy = with_phases(run, *LIFE, "phases").drop_nulls("phases").select(*LIFE, busy_s=took).unique(LIFE, keep="first")
+    received = run.frame("task_recv", *LIFE, "due_ns", "_t_ns").rename({"_t_ns": "recv"}).unique(LIFE, keep="first")
+    sent = run.frame("task_send", *LIFE, "_t_ns").rename({"_t_ns": "sent"}).unique(LIFE, keep="first")
     jobs = sent.join(received, on=LIFE).join(busy, on=LIFE).join(stepped, on="id").join(_resent(run), on="id", how="anti")
     may_leave = pl.max_horizontal(pl.col("recv") + pl.col("due_ns") - pl.col("origin"), pl.col("recv") + pl.col("busy_s") * 1e9)
     return jobs.select("id", "trainer", slack_s=(pl.col("sent") - may_leave) / 1e9).drop_nulls().sort("id")
@@ -90,41 +88,41 @@ def _relative(run: Run) -> bool:
 
 
 def _resent(run: Run) -> pl.DataFrame:
-    return run.frame("comm").filter(pl.col("payload") == "resend").select("id").unique()
+    return run.frame("comm", "id", "payload").filter(pl.col("payload") == "resend").select("id").unique()
 
 
 def answers(run: Run) -> Look:
     """Every released update was sent by its trainer: accepts are no more than sends."""
-    released = run.frame("accepted").select("id", "trainer").unique(maintain_order=True)
-    unsent = released.join(run.frame("task_send").select("id", "trainer"), on=["id", "trainer"], how="anti", maintain_order="left")
+    released = run.frame("accepted", "id", "trainer").unique(maintain_order=True)
+    unsent = released.join(run.frame("task_send", "id", "trainer"), on=["id", "trainer"], how="anti", maintain_order="left")
     return Look(released.height, [f"id {key} of `{trainer}` was released and never sent" for key, trainer in unsent.iter_rows()])
 
 
 def lost(run: Run) -> Look:
     """No sent update is lost while one that was sent later commits: of its own trainer, or of any after the grace."""
-    rows, sent = run.derived(ledger_of).rows, dict(run.frame("task_send").select("id", "_t_ns").iter_rows())
-    grace = run.condition.limits.grace_s * 1e9
-    committed = [row for row in rows.values() if any(ending == "close" for ending, _, _ in row.ends) and row.id in sent]
-    last = max((sent[row.id] for row in committed), default=0)
-    last_of = {row.trainer: row.seq for row in sorted(committed, key=lambda row: row.seq)}
-    missing = [row for row in rows.values() if row.id in sent and not row.ends and not row.accepts]
+    sent = run.frame("task_send", "id", "_t_ns").unique("id", keep="last")
+    rows = run.derived(ledger_of).rows.join(sent, on="id", maintain_order="left")
+    committed = rows.filter("closed")
+    last = committed["_t_ns"].max() or 0
+    last_of = committed.group_by("trainer").agg(last_seq=pl.col("seq").max())
+    missing = rows.filter((pl.col("ends") == 0) & (pl.col("accepts") == 0)).join(last_of, on="trainer", how="left", maintain_order="left")
+    overtaken = (pl.col("last_seq") > pl.col("seq")) | (pl.lit(last) - pl.col("_t_ns") > run.condition.limits.grace_s * 1e9)
     faults = [
-        f"id {row.id} of `{row.trainer}` was sent at {sent[row.id] / 1e9:.3f} and never released"
-        for row in missing
-        if last_of.get(row.trainer, -1) > row.seq or last - sent[row.id] > grace
+        f"id {key} of `{trainer}` was sent at {at / 1e9:.3f} and never released"
+        for key, trainer, at in missing.filter(overtaken).select("id", "trainer", "_t_ns").iter_rows()
     ]
-    return Look(len(sent), faults)
+    return Look(sent.height, faults)
 
 
 def once(run: Run) -> Look:
     """Each (trainer, version, bin, draw) was dispatched once, answered once in each life of its trainer, and committed once."""
     key = ("trainer", "model_version", "data_id", "round", "draw")
-    rows = run.frame("dispatch").select("id", *key).drop_nulls()
+    rows = run.frame("dispatch", "id", *key).drop_nulls()
     twice = rows.group_by(key, maintain_order=True).agg(pl.col("id")).filter(pl.col("id").list.len() > 1)
     faults = [f"`{row['trainer']}` got the same draw in ids {row['id']}" for row in twice.iter_rows(named=True)]
     for kind in ("trainer_round", "task_send"):
-        faults += [f"`{trainer}` has {n} {kind} records of id {task}" for task, trainer, _, n in _repeated(run.frame(kind), LIFE)]
-    members = run.rounds.select("cohort").explode("cohort").drop_nulls().unnest("cohort")
+        faults += [f"`{trainer}` has {n} {kind} records of id {task}" for task, trainer, _, n in _repeated(run.frame(kind, *LIFE), LIFE)]
+    members = run.members.select("id")
     faults += [f"id {task} was committed {n} times" for task, n in _repeated(members, ["id"])]
     return Look(rows.height, faults)
 

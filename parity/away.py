@@ -4,7 +4,7 @@ Traces belong to the condition, so both are told without a word of the run itsel
 trace file isn't here can't be asked, and a look says that it had nothing to look at.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import polars as pl
@@ -35,7 +35,12 @@ def misbelieved(run: Run) -> Look:
     known = run.derived(traces_of)
     if known is None or run.condition.awareness == "none":
         return Look(0)
-    rows = run.frame("dispatch").sort("_seq").select("id", "trainer", pl.col("stamp_ns").cum_max()).drop_nulls()
+    rows = (
+        run.frame("dispatch", "_seq", "id", "trainer", "stamp_ns")
+        .sort("_seq")
+        .select("id", "trainer", pl.col("stamp_ns").cum_max())
+        .drop_nulls()
+    )
     faults = [
         f"`{trainer}` got id {key} at {stamp / 1e9:.6f}, when it was known to be away"
         for key, trainer, stamp in rows.iter_rows()
@@ -55,20 +60,22 @@ def only_withheld(run: Run) -> Look:
 def wrongly_withheld(run: Run) -> Look:
     """Withheld updates that count at another instant than the next available one, with a wrong age, or never."""
     known = run.derived(traces_of)
-    ups = run.frame("dispatch").select("id", "up_ns").unique("id")
+    ups = run.frame("dispatch", "id", "up_ns").unique("id")
     withheld = run.frame("withheld").sort("_seq").join(ups, on="id", how="left", maintain_order="left").rows(named=True)
-    released = {row["id"]: row for row in run.frame("accepted").rows(named=True)}
-    faults = [f"id {row['id']} of `{row['trainer']}` {fault}" for row in withheld for fault in _of_one(run, row, known, released)]
+    updates = run.frame("accepted", "id", "staleness", "interval_ns", "cycle", "model_version")
+    released = {row["id"]: row for row in updates.filter(pl.col("id").is_in([row["id"] for row in withheld])).rows(named=True)}
+    lost = _lost(run) if len(released) < len(withheld) else set()
+    faults = [f"id {row['id']} of `{row['trainer']}` {fault}" for row in withheld for fault in _of_one(run, row, known, released, lost)]
     taken = sum(row["id"] in released for row in withheld)
     return Look(len(withheld), faults, f"{taken} of {len(withheld)} withheld updates were released")
 
 
-def _of_one(run: Run, row: Plain, known: Mapping[str, Trace] | None, released: Mapping[int, Plain]) -> Iterator[str]:
+def _of_one(run: Run, row: Plain, known: Mapping[str, Trace] | None, released: Mapping[int, Plain], lost: Set[int]) -> Iterator[str]:
     if known is not None and (counts := _counts(row, known[row["trainer"]])) != row["due_ns"]:
         yield f"counts at {row['due_ns'] / 1e9:.6f}, by its trainer's trace at {'-' if counts is None else f'{counts / 1e9:.6f}'}"
     update = released.get(row["id"])
     if update is None:
-        if _lost(run, row):
+        if row["id"] in lost:
             yield f"was due at {row['due_ns'] / 1e9:.6f} and never released"
         return
     age = _age(run, row, update)
@@ -82,14 +89,12 @@ def _counts(withheld: Plain, trace: Trace) -> int | None:
     return None if back is None else back + withheld["up_ns"]
 
 
-def _lost(run: Run, withheld: Plain) -> bool:
-    """Whether a row that was never released should have been: something later was, in stamps or from its own trainer."""
-    row = run.derived(ledger_of).rows.get(withheld["id"])
-    if row is None or row.ends:
-        return False
+def _lost(run: Run) -> set[int]:
+    """The rows that were never released and should have been: something later was, in stamps or from their own trainer."""
+    rows = run.derived(ledger_of).rows.select("id", "due_ns", "ends", later=pl.col("seq") < pl.col("seq").max().over("trainer"))
     last = run.rounds["stamp_ns"].max()
-    overtaken = run.condition.tier == "exact" and isinstance(last, int) and row.due_ns < last
-    return overtaken or any(other.trainer == row.trainer and other.seq > row.seq for other in run.derived(ledger_of).rows.values())
+    overtaken = pl.col("due_ns") < last if run.condition.tier == "exact" and isinstance(last, int) else pl.lit(False)
+    return set(rows.filter((pl.col("ends") == 0) & (overtaken | pl.col("later")))["id"])
 
 
 def _age(run: Run, row: Plain, update: Plain) -> float:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
-from parity import document, junit, page
 from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.floor import NONE, Floor
 from parity.invariants import check_run, used
@@ -136,6 +135,8 @@ def _compare(pairs: Sequence[RunPair], options: argparse.Namespace, known: Mappi
         except (RefusedError, TelemetryError) as error:
             refused.append(str(error))
     if options.json:
+        from parity import document
+
         sys.stdout.write(document.text(reports).decode())
     else:
         show(console(), reports)
@@ -149,8 +150,12 @@ def _write(reports: Sequence[Report], refused: Sequence[str], options: argparse.
     """The reports that are files. Raises UsageError for a place that can't be written."""
     try:
         if options.junit:
+            from parity import junit
+
             junit.write(options.junit, reports, refused)
         if options.html:
+            from parity import page  # templates, which no other form of a report needs
+
             print(f"wrote {page.write(options.html, reports, refused)}", file=sys.stderr)
     except OSError as error:
         raise UsageError(f"`{error.filename}` can't be written: {error.strerror}") from None

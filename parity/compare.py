@@ -5,10 +5,13 @@ largest absolute and relative difference where the values are numbers. Values ar
 the same value: no tolerance lives here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
 
 from parity.exhibits import Sequences
 from parity.rung import Finding, failed, passed, skipped
@@ -38,8 +41,18 @@ def equal(what: str, real: Series, sim: Series) -> Finding:
 def _judged(what: str, wrong: Sequence[str], n: int, real: Series, sim: Series) -> Finding:
     if not wrong:
         return passed(f"{n} {what} equal", effect=0.0, tol=0.0, n=n)
-    reason = f"{mismatch(len(wrong), n, what)}, first at {wrong[0]}"
-    return failed(reason, effect=len(wrong) / n, tol=0.0, n=n, detail=list(_lines(wrong, real, sim)))
+    pairs = [(real[place], sim[place]) for place in wrong if place in real and place in sim]
+    numbers = [(one, two) for one, two in pairs if _is_number(one) and _is_number(two)]
+    apart = np.array(numbers, np.float64) if numbers else None
+    return differing(what, len(wrong), n, {place: (real.get(place, NOTHING), sim.get(place, NOTHING)) for place in wrong[:SHOWN]}, apart)
+
+
+def differing(what: str, wrong: int, n: int, first: Mapping[str, tuple[object, object]], numbers: NDArray[np.float64] | None) -> Finding:
+    """The finding of so many wrong places. first: both values at the first of them. numbers: both values wherever they are such."""
+    detail = [f"{place}: {_parted(*both)}" for place, both in first.items()]
+    detail += [f"and {wrong - len(first)} more"] if wrong > len(first) else []
+    detail += [_largest(numbers)] if numbers is not None else []
+    return failed(f"{mismatch(wrong, n, what)}, first at {next(iter(first))}", effect=wrong / n, tol=0.0, n=n, detail=detail)
 
 
 def mismatch(wrong: int, n: int, what: str) -> str:
@@ -78,17 +91,6 @@ def _part(members: Sequence[object], start: int) -> str:
     return f"[{'... ' if start else ''}{inside}{after}]"
 
 
-def _lines(wrong: Sequence[str], real: Series, sim: Series) -> Iterator[str]:
-    for place in wrong[:SHOWN]:
-        yield f"{place}: {_parted(real.get(place, NOTHING), sim.get(place, NOTHING))}"
-    if len(wrong) > SHOWN:
-        yield f"and {len(wrong) - SHOWN} more"
-    pairs = [(real[place], sim[place]) for place in wrong if place in real and place in sim]
-    numbers = [(one, two) for one, two in pairs if _is_number(one) and _is_number(two)]
-    if numbers:
-        yield _largest(numbers)
-
-
 def _parted(real: object, sim: object) -> str:
     """Both values; of two mappings only what differs."""
     if isinstance(real, Mapping) and isinstance(sim, Mapping):
@@ -103,10 +105,11 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _largest(pairs: Sequence[tuple[object, object]]) -> str:
-    gaps = [(abs(float(one) - float(two)), abs(float(one))) for one, two in pairs]  # type: ignore[arg-type]
-    relative = max((gap / size if size else inf) for gap, size in gaps)
-    return f"largest absolute difference {max(gap for gap, _ in gaps):.6g}, relative {relative:.3g}"
+def _largest(pairs: NDArray[np.float64]) -> str:
+    """The largest gap of any (one, two), and the largest relative to the one."""
+    gaps, sizes = np.abs(pairs[:, 0] - pairs[:, 1]), np.abs(pairs[:, 0])
+    relative = np.divide(gaps, sizes, out=np.full(gaps.size, inf), where=sizes > 0)
+    return f"largest absolute difference {gaps.max():.6g}, relative {relative.max():.3g}"
 
 
 def _is_number(value: object) -> bool:

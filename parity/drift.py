@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from parity.exhibits import Samples
 from parity.rung import Measure
-from parity.statistics import ALPHA, DRAWS, block_length
+from parity.statistics import ALPHA, CELLS, DRAWS, block_length
 
 PER = 100
 """A slope is told per so many units of progress."""
@@ -42,7 +42,7 @@ def drift(real: ArrayLike, sim: ArrayLike, tol: float, *, name: str = "drift") -
         raise ValueError("a slope over nothing is undefined")
     beside = ratio - slope(ratio) / PER * np.arange(n)
     block = block_length(beside, np.zeros(n), aligned=True)
-    effect, null = abs(slope(ratio)), np.abs(_slopes(ratio[_orders(n, block)])) if n > 1 else np.zeros(1)
+    effect, null = abs(slope(ratio)), np.abs(_permuted(ratio, block)) if n > 1 else np.zeros(1)
     critical = float(np.quantile(null, 1 - ALPHA, method="higher"))
     blocks = ceil(n / block)
     attainable = 1.0 if n < LEAST else max(2 / factorial(min(blocks, 20)), 1 / (DRAWS + 1))
@@ -58,10 +58,17 @@ def _slopes(rows: Array) -> Array:
     return np.asarray(PER * (rows @ places) / (places @ places))
 
 
-def _orders(n: int, block: int) -> NDArray[np.intp]:
-    """DRAWS orders of n places, in which whole blocks have changed places."""
-    generator = np.random.Generator(np.random.Philox(key=n))
+def _permuted(series: Array, block: int) -> Array:
+    """The slopes of DRAWS orders of a series, in which whole blocks have changed places; some of them at a time, as memory allows."""
+    generator = np.random.Generator(np.random.Philox(key=series.size))
+    rows = max(1, CELLS // series.size)
+    draws = [min(rows, DRAWS - start) for start in range(0, DRAWS, rows)]
+    return np.concatenate([_slopes(series[_orders(generator, series.size, block, count)]) for count in draws])
+
+
+def _orders(generator: np.random.Generator, n: int, block: int, draws: int) -> NDArray[np.intp]:
+    """So many orders of n places, a row each."""
     starts = np.arange(0, n, block)
-    drawn = generator.permuted(np.broadcast_to(starts, (DRAWS, starts.size)), axis=1)
-    places = (drawn[:, :, None] + np.arange(block)).reshape(DRAWS, -1)
-    return places[places < n].reshape(DRAWS, n)
+    drawn = generator.permuted(np.broadcast_to(starts, (draws, starts.size)), axis=1)
+    places = (drawn[:, :, None] + np.arange(block)).reshape(draws, -1)
+    return places[places < n].reshape(draws, n)

@@ -12,6 +12,7 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -112,10 +113,11 @@ def check(pair: RunPair, ladder: Ladder, options: Options | None = None, floor: 
 
 
 def gather(pair: Pair, ladder: Ladder) -> None:
-    """Read what the rungs look at, in one pass a side."""
-    kinds = set(READ_ALWAYS).union(*(kinds_of(rung.needs) | set(rung.reads) for rung in ladder.rungs))
-    for run in pair.runs:
-        run.dir.telemetry.load(*sorted(kinds))
+    """Read what the rungs look at, in one pass a side, both sides at once."""
+    kinds = sorted(set(READ_ALWAYS).union(*(kinds_of(rung.needs) | set(rung.reads) for rung in ladder.rungs)))
+    with ThreadPoolExecutor(len(pair.runs)) as pool:
+        for _ in pool.map(lambda run: run.dir.telemetry.load(*kinds), pair.runs):
+            pass
 
 
 def statistical(rung: Rung, pair: Pair) -> bool:

@@ -40,6 +40,7 @@ class Run:
     def __init__(self, side: Side, dir: RunDir) -> None:
         self.side, self.dir = side, dir
         self._derived: dict[Callable[[Run], Any], Any] = {}
+        self._lacks: dict[str, str | None] = {}
 
     def derived(self, make: "Callable[[Run], Made]") -> Made:
         """What `make` makes of this run, made once: several rungs look at one ledger, one timeline."""
@@ -63,19 +64,31 @@ class Run:
         """Its level of telemetry."""
         return self.dir.world.level
 
-    def frame(self, kind: str) -> pl.DataFrame:
-        """The records of `kind`."""
-        return self.dir.telemetry.frame(kind)
+    def frame(self, kind: str, *names: str) -> pl.DataFrame:
+        """The records of `kind`; with names, these columns of them, as is fit for kinds that have a row per update."""
+        return self.dir.telemetry.frame(kind, *names)
 
     @cached_property
     def rounds(self) -> pl.DataFrame:
         """The closed cycles, in their order."""
         return self.frame("agg_round").sort("cycle", maintain_order=True)
 
+    def accepts(self, *names: str) -> pl.DataFrame:
+        """The updates that were taken, in the order of their release: cycle and these columns of them."""
+        taken = self.frame("accepted", "accepted", "_seq", "cycle", *names).filter("accepted").sort("_seq")
+        return taken.select("cycle", *names)
+
     @cached_property
-    def accepts(self) -> pl.DataFrame:
-        """The updates that were taken, in the order of their release."""
-        return self.frame("accepted").filter(pl.col("accepted")).sort("_seq")
+    def members(self) -> pl.DataFrame:
+        """The members of the closed cycles, in commit order: cycle, _seq and _t_ns of the close, place, and what a cohort says of each.
+
+        Raises ValueError for a close without its cohort.
+        """
+        if self.rounds["cohort"].null_count():
+            raise ValueError("a close doesn't say its cohort")
+        cohorts = self.rounds.select("cycle", "_seq", "_t_ns", "cohort").filter(pl.col("cohort").list.len() > 0)
+        placed = cohorts.with_columns(place=pl.int_ranges(pl.col("cohort").list.len()))
+        return placed.explode("cohort", "place").unnest("cohort")
 
     @property
     def clock(self) -> Literal["wall_s", "vclock_ns"]:
@@ -84,6 +97,11 @@ class Run:
 
     def lacks(self, need: str) -> str | None:
         """Why `need` (kind.column) isn't there; None when it is."""
+        if need not in self._lacks:
+            self._lacks[need] = self._lack(need)
+        return self._lacks[need]
+
+    def _lack(self, need: str) -> str | None:
         if need == CLOCK:
             need = f"agg_round.{self.clock}"
         kind, _, name = need.partition(".")
@@ -93,7 +111,7 @@ class Run:
             return f"{self.side} has no `{need}`" if absent else None
         if LEVELS.index(level(kind)) > LEVELS.index(self.dir.world.level):
             return f"{self.side} has telemetry level `{self.level}`, `{need}` is of level `{level(kind)}`"
-        column = self.frame(kind)[name]
+        column = self.frame(kind, name)[name]
         if not column.len():
             return f"{self.side} has no `{need}`: no {kind} record"
         return f"{self.side} has no `{need}`" if column.null_count() == column.len() else None
@@ -131,7 +149,7 @@ class Pair:
         holes = [f"{kind}.{c.name}" for kind in reads if kind in SOMETIMES for c in columns(kind) if c.path[0] == "record"]
         for run in self.runs:
             for field in holes:
-                if run.frame(field.partition(".")[0]).height and (reason := run.lacks(field)):
+                if run.frame(field.partition(".")[0], "_seq").height and (reason := run.lacks(field)):
                     return reason
         for need in needs:
             sides, _, field = need.rpartition(":")

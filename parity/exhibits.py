@@ -4,14 +4,18 @@ A finding is judged by its numbers alone. An exhibit decides nothing, is never c
 it refers to what the rung had in its hands, in the order in which it had it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 Side = Literal["real", "sim"]
+MOST = 20_000
+"""Values of a sample that are kept to be drawn."""
+Told_co = TypeVar("Told_co", covariant=True)
 Interval = tuple[int, int, bool]
 """Start and end in ns of stamps, and whether it overlaps the one before it."""
 
@@ -23,6 +27,39 @@ class Samples:
     real: NDArray[np.float64]
     sim: NDArray[np.float64]
     aligned: bool
+
+    @classmethod
+    def thinned(cls, real: NDArray[np.float64], sim: NDArray[np.float64], aligned: bool) -> "Samples":
+        """As much of both as a picture can show: places, or quantiles, evenly."""
+        one, two = (_spread(side if aligned or side.size <= MOST else np.sort(side)) for side in (real, sim))
+        return cls(one, two, aligned)
+
+
+def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values if values.size <= MOST else values[np.linspace(0, values.size - 1, MOST).astype(np.int64)]
+
+
+class Rows(Sequence[Told_co]):
+    """The rows of a frame as a sequence of what `tell` makes of each, once it is looked at: a frame is small, its rows are not."""
+
+    def __init__(self, frame: pl.DataFrame, tell: Callable[[dict[str, Any]], Told_co]) -> None:
+        self._frame, self._tell = frame, tell
+
+    def __len__(self) -> int:
+        return self._frame.height
+
+    @overload
+    def __getitem__(self, place: int) -> Told_co: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Rows[Told_co]": ...
+    def __getitem__(self, place: int | slice) -> "Told_co | Rows[Told_co]":
+        """One of them, or some."""
+        if isinstance(place, slice):
+            return Rows(self._frame[place], self._tell)
+        return self._tell(self._frame.row(place, named=True))
+
+    def __iter__(self) -> Iterator[Told_co]:
+        return map(self._tell, self._frame.iter_rows(named=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,52 +4,42 @@ A row lasts from its dispatch to its end (close, reject, void), or to the last r
 open. One that begins before the row before it has ended overlaps it, which R1 forbids.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
 from parity.evidence import Run
-from parity.exhibits import Interval
-from parity.ledger import Ledger, Row, ledger_of
+from parity.exhibits import Interval, Rows
+from parity.ledger import ledger_of
 
 ENDED_BY = ("accepted", "agg_round", "intrusion", "peer")
 """Kinds of the records that end a row."""
 
 
-def timeline_of(run: Run) -> dict[str, list[Interval]]:
+def timeline_of(run: Run) -> Mapping[str, Rows[Interval]]:
     """Trainer -> its intervals, in the order of their dispatch; every trainer of the condition has a lane. For `run.derived`."""
-    ledger, stamps = run.derived(ledger_of), _stamps(run)
-    lanes: dict[str, list[Interval]] = {node: [] for node in run.condition.nodes}
-    for trainer, rows in ledger.by_trainer().items():
-        pairs = [(before, row) for before, row in zip([None, *rows], rows, strict=False) if row.id in stamps.begins]
-        lanes[trainer] = [(stamps.begins[row.id], stamps.end_of(row), overlapping(ledger, before, row)) for before, row in pairs]
-    return lanes
+    ledger = run.derived(ledger_of)
+    begins = run.frame("dispatch", "id", "stamp_ns").drop_nulls().unique("id", keep="last").rename({"stamp_ns": "begin"})
+    stamps = _stamps(run)
+    ends = ledger.ends.join(stamps, on="seq").group_by("id").agg(end=pl.col("stamp").min())
+    last = max([begins["begin"].max() or 0, stamps["stamp"].max() or 0])
+    rows = ledger.successions().join(begins, on="id", maintain_order="left").join(ends, on="id", how="left", maintain_order="left")
+    end = pl.max_horizontal("begin", pl.col("end").fill_null(last))
+    bars = rows.select("trainer", "begin", "overlaps", end=end).partition_by(
+        "trainer", as_dict=True, include_key=False, maintain_order=True
+    )
+    lanes = {str(trainer): own for (trainer,), own in bars.items()}
+    none = rows.select("begin", "end", "overlaps").clear()
+    return {node: Rows(lanes.get(node, none), _interval) for node in [*run.condition.nodes, *lanes]}
 
 
-def overlapping(ledger: Ledger, before: Row | None, row: Row) -> bool:
-    """Whether `row` was dispatched while the row before it, of the same trainer, was open."""
-    if before is None:
-        return False
-    free = ledger.busy_until(before)
-    return free is None or free > row.seq
+def _interval(row: dict[str, Any]) -> Interval:
+    return row["begin"], row["end"], row["overlaps"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamps:
-    """begins: id -> stamp of its dispatch, where it has one. ends: sequence number of a record that may end a row -> its stamp."""
-
-    begins: dict[int, int]
-    ends: dict[int, int]
-    last: int
-
-    def end_of(self, row: Row) -> int:
-        """When the row ended, or the run did."""
-        ends = [self.ends[seq] for _, seq, _ in row.ends if seq in self.ends]
-        return max(self.begins[row.id], min(ends, default=self.last))
-
-
-def _stamps(run: Run) -> _Stamps:
-    frames = [run.frame(kind).filter(pl.col("_node") == "aggregator").select("_seq", "_stamp_ns") for kind in ENDED_BY]
-    begins = dict(run.frame("dispatch").select("id", "stamp_ns").drop_nulls().iter_rows())
-    ends = dict(pl.concat(frames).drop_nulls().iter_rows())
-    return _Stamps(begins, ends, max([*begins.values(), *ends.values()], default=0))
+def _stamps(run: Run) -> pl.DataFrame:
+    """seq, stamp of the aggregator's records that may end a row."""
+    frames = [run.frame(kind, "_node", "_seq", "_stamp_ns").filter(pl.col("_node") == "aggregator") for kind in ENDED_BY]
+    told = pl.concat(frames).select(seq="_seq", stamp="_stamp_ns").drop_nulls()
+    return told.unique("seq", keep="last")

@@ -11,7 +11,9 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from flame.config.availability import traces
 from flame.core.trace import State, Trace
@@ -19,6 +21,9 @@ from parity.evidence import Pair, Run, Window
 
 STATES: tuple[State, ...] = ("AVL_TRAIN", "AVL_EVAL", "UN_AVL")
 WATCHED = INSTANTS = 200
+
+NO_TIME = 1 << 62
+"""An instant that never comes."""
 
 Shares = dict[State, float]
 Item = TypeVar("Item")
@@ -33,6 +38,22 @@ def unwatched(pair: Pair) -> str | None:
 def traces_of(run: Run) -> Mapping[str, Trace]:
     """The traces of its condition, by node. Raises ConfigError where their file isn't here. For `run.derived`."""
     return traces(run.condition)
+
+
+def available_at(trace: Trace, stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a device can train at each of these stamps."""
+    within = stamps if trace.period is None else stamps % trace.period
+    trains = np.array([state == "AVL_TRAIN" for state in trace.states])
+    return np.asarray(trains[np.searchsorted(np.array(trace.instants), within, side="right") - 1])
+
+
+def next_available_at(trace: Trace, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The earliest instant from each of these stamps on at which a device can train, `NO_TIME` for never."""
+    starts = [instant for instant, state in zip(trace.instants, trace.states, strict=True) if state == "AVL_TRAIN"]
+    within = stamps if trace.period is None else stamps % trace.period
+    after = [trace.period + starts[0] if trace.period is not None and starts else NO_TIME]
+    later = np.array(starts + after)[np.searchsorted(np.array(starts, np.int64), within)]
+    return np.where(available_at(trace, stamps), stamps, np.where(later == NO_TIME, NO_TIME, stamps - within + later))
 
 
 def watched(run: Run) -> dict[str, Trace]:

@@ -11,7 +11,7 @@ KINDS = ("selection", "agg_round")
 
 def sizes_of(run: Run) -> pl.DataFrame:
     """What was said of K and C, by cycle: goal, concurrency, kind; a row for each thing that was said."""
-    said = [run.frame(kind).select("cycle", "goal", "concurrency", kind=pl.lit(kind)) for kind in KINDS]
+    said = [run.frame(kind, "cycle", "goal", "concurrency").select("cycle", "goal", "concurrency", kind=pl.lit(kind)) for kind in KINDS]
     return pl.concat(said).drop_nulls().unique(maintain_order=True).sort("cycle", maintain_order=True)
 
 
@@ -19,7 +19,11 @@ def over_concurrency(run: Run) -> list[str]:
     """Dispatches that held more slots than the C of their cycle; of a cycle that says none, than any C could be."""
     in_force = sizes_of(run).unique("cycle", keep="first").select("cycle", limit="concurrency")
     most = max(sizes.concurrency for sizes in run.condition.possible_sizes)
-    rows = run.frame("dispatch").join(in_force, on="cycle", how="left").with_columns(pl.col("limit").fill_null(most))
+    rows = (
+        run.frame("dispatch", "_seq", "id", "cycle", "in_flight")
+        .join(in_force, on="cycle", how="left")
+        .with_columns(pl.col("limit").fill_null(most))
+    )
     over = rows.filter(pl.col("in_flight") > pl.col("limit")).sort("_seq").select("id", "cycle", "in_flight", "limit")
     return [f"id {key} (cycle {cycle}): {count} in flight, C = {limit}" for key, cycle, count, limit in over.iter_rows()]
 

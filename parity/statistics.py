@@ -27,7 +27,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from parity.exhibits import Samples
 from parity.rung import Measure
@@ -110,7 +109,16 @@ def quantile_share(values: ArrayLike, limit: float, share: float) -> tuple[int, 
     """How many of `values` are over `limit`, and the chance of that many or more if `share` of them may be."""
     array = _array(values)
     over = int(np.count_nonzero(array > limit))
-    return over, float(stats.binom.sf(over - 1, array.size, share))
+    return over, _binomial_tail(over, array.size, share)
+
+
+def _binomial_tail(least: int, n: int, share: float) -> float:
+    """The chance of `least` or more among n."""
+    if least == 0:
+        return 1.0
+    from scipy.special import bdtrc  # half a second of imports, which most reports don't need
+
+    return float(bdtrc(least - 1, n, share))
 
 
 def holm(chances: Sequence[float], alpha: float = ALPHA) -> list[bool]:
@@ -172,7 +180,7 @@ def _measure(name: str, statistic: Statistic, real: Array, sim: Array, *, tol: f
     p = float((1 + (null >= effect - 1e-12).sum()) / (1 + null.size))
     n = min(real.size, sim.size)
     needs = _needs(n, block, critical, tol, attainable)
-    return Measure(name, effect, tol, n, critical, max(p, attainable), attainable, needs, Samples(real, sim, aligned))
+    return Measure(name, effect, tol, n, critical, max(p, attainable), attainable, needs, Samples.thinned(real, sim, aligned))
 
 
 def _effect(statistic: Statistic, real: Array, sim: Array) -> float:

@@ -33,7 +33,7 @@ def _cohorts(run: Run) -> Iterator[str]:
     """A close's mean staleness and weight, and how many were gated, against the accepts of its members."""
     flat = run.frame("accepted").filter(pl.col("accepted")).unique("id").select("id", "gated", one="staleness", two="rate")
     members = run.rounds.select("cycle", "cohort", of="gated").explode("cohort").unnest("cohort").drop_nulls("id")
-    both = members.join(flat, on="id", suffix="_flat")
+    both = members.join(flat, on="id", suffix="_flat", maintain_order="left")
     means = both.group_by("cycle", maintain_order=True).agg(
         pl.col("staleness", "one", "rate", "two").mean(), pl.col("gated").sum(), pl.col("of").first()
     )

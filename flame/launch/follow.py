@@ -2,7 +2,7 @@
 
     parity    each pair is compared as soon as both runs of it have ended
     sanity    `flame check`: what each run must satisfy by itself
-    plot      a picture of accuracy and loss, beside the runs
+    plot      pictures of accuracy and loss, in a folder beside the runs
 
 A hook that fails makes a bad end of the command, and stops nothing.
 """
@@ -61,10 +61,10 @@ def _sane(ended: Sequence[Path], err: Console) -> bool:
 
 
 def _plotted(ended: Sequence[Path], out: Console, err: Console) -> bool:
-    """One picture of all of them, by a process of its own: what draws is heavy."""
+    """Pictures of all of them, by a process of its own: what draws is heavy."""
     newest = ended[-1]
-    picture = newest.parent / f"{newest.name.partition('_')[0]}_accuracy.png"
-    command = [sys.executable, str(PLOTTER), "--out", str(picture), *(f"{_label(path)}={path}" for path in ended)]
+    folder = newest.parent / f"{newest.name.partition('_')[0]}_curves"
+    command = [sys.executable, str(PLOTTER), "--out", str(folder), *(f"{_label(path)}={path}" for path in ended)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     (out if done.returncode == 0 else err).print(done.stdout + done.stderr, markup=False, soft_wrap=True, end="")
     return done.returncode == 0

@@ -1,10 +1,11 @@
 """Telemetry as frames: one polars frame per record kind, read lazily from the files of a run.
 
-    Telemetry(run / "telemetry").frame("agg_round")
+    Telemetry(run / "telemetry").frame("dispatch", "id", "trainer")
 
-The files of a run (one JSONL per process) are streamed line by line. A line's kind is told by its
-end, so that those of other kinds are not decoded; the lines of a kind are parsed a few megabytes at a
-time, so that memory holds the asked kinds only, as columns (`flame.telemetry.columns`).
+The files of a run (one JSONL per process) are streamed, some megabytes at a time. A line's kind is told by its end,
+so that those of other kinds are not decoded; the lines of a kind are parsed together, into columns
+(`flame.telemetry.columns`), which are kept packed where they are many (`flame.telemetry.shelf`). So memory holds
+the asked kinds only, and a frame is as large as the columns that are named.
 
 - A torn last line (a process was killed while it wrote) is dropped and counted in `torn`.
 - Any other line that can't be read is an error that names file, line and reason: a report made from
@@ -13,6 +14,7 @@ time, so that memory holds the asked kinds only, as columns (`flame.telemetry.co
   manifest says that they were made from files of this size.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -23,14 +25,17 @@ import polars as pl
 
 from flame.telemetry.columns import KINDS, columns, nested, schema
 from flame.telemetry.records import VERSION
+from flame.telemetry.shelf import Shelf
 
-CHUNK_BYTES = 8 << 20
-"""Text that is held at a time, per kind."""
+CHUNK_BYTES = 16 << 20
+"""Text that is held at a time."""
 
 COMPACTED = "compacted"
 """Folder of the Parquet files, beside the JSONL files."""
 
-_MARK, _END = b'"kind":"', b'"}}\n'
+_MARK = b'"kind":"'
+_KINDS = {b'"kind":"%s"}}\n' % kind.encode(): kind for kind in KINDS}
+"""How a whole line ends (the writer puts `kind` last) -> its kind."""
 
 
 class TelemetryError(Exception):
@@ -45,54 +50,64 @@ class Telemetry:
         self.files = sorted(path.glob("*.jsonl"))
         self.torn: set[str] = set()
         """Names of files whose last line was dropped."""
-        self._frames: dict[str, pl.DataFrame] = {}
+        self._shelves: dict[str, Shelf] = {}
         self._compacted = _manifest(path)
         if not self.files and self._compacted is None:
             raise TelemetryError(f"no telemetry: `{path}` has no *.jsonl file")
 
-    def frame(self, kind: str) -> pl.DataFrame:
-        """All records of `kind`, in file order; no row when there are none. Raises KeyError for an unknown kind."""
+    def frame(self, kind: str, *names: str) -> pl.DataFrame:
+        """All records of `kind`, in file order; no row when there are none. Raises KeyError for an unknown kind.
+
+        names: the columns that are wanted, where there may be many rows; without any, all of them.
+        """
         self.load(kind)
-        return self._frames[kind]
+        return self._shelves[kind].take(*names)
 
     def load(self, *kinds: str) -> None:
         """Read several kinds in one pass."""
-        wanted = [kind for kind in kinds if kind not in self._frames]
+        wanted = [kind for kind in kinds if kind not in self._shelves]
+        shelves = {kind: Shelf(schema(kind)) for kind in wanted}
         if self._compacted is not None:
-            self._frames |= {kind: _read_parquet(self.path, kind) for kind in wanted}
+            for kind, shelf in shelves.items():
+                _put_parquet(shelf, self.path, kind)
         elif wanted:
-            self._frames |= self._read(wanted)
+            self._read(shelves)
+        self._shelves |= shelves
 
     def kinds(self) -> list[str]:
         """The kinds that have rows. Reads everything."""
         self.load(*KINDS)
-        return [kind for kind in KINDS if self._frames[kind].height]
+        return [kind for kind in KINDS if self.frame(kind, columns(kind)[0].name).height]
 
-    def _read(self, kinds: list[str]) -> dict[str, pl.DataFrame]:
-        done: dict[str, list[pl.DataFrame]] = {kind: [pl.DataFrame(schema=schema(kind))] for kind in kinds}
+    def _read(self, shelves: dict[str, Shelf]) -> None:
         for file in self.files:
-            packs = {kind: _Pack(kind, file) for kind in kinds}
-            for kind, line in self._lines(file):
-                if kind in packs:
-                    packs[kind].add(line)
-            for kind, pack in packs.items():
-                done[kind] += pack.frames()
-        return {kind: pl.concat(frames) for kind, frames in done.items()}
+            for lines in self._lines(file):
+                for kind in shelves.keys() & lines.keys():
+                    shelves[kind].put(_columnar(kind, lines[kind], file))
 
-    def _lines(self, file: Path) -> Iterator[tuple[str, bytes]]:
-        """The lines of a file with their kinds. One whose end doesn't tell is decoded to find out."""
+    def _lines(self, file: Path) -> Iterator[dict[str, list[bytes]]]:
+        """The lines of a file by their kinds, some megabytes at a time."""
+        read = 0
         with file.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                kind = _told(line)
-                if kind not in KINDS:
-                    try:
-                        kind = _kind_of(line)
-                    except ValueError as error:
-                        if not line.endswith(b"\n"):
-                            self.torn.add(file.name)
-                            return
-                        raise TelemetryError(f"`{file}` line {number} is corrupt: {error}") from None
-                yield kind, line
+            while lines := stream.readlines(CHUNK_BYTES):
+                yield self._sorted(file, lines, read)
+                read += len(lines)
+
+    def _sorted(self, file: Path, lines: list[bytes], read: int) -> dict[str, list[bytes]]:
+        """Kind -> its lines. One whose end doesn't tell is decoded to find out. read: lines of the file before these."""
+        found: dict[str, list[bytes]] = defaultdict(list)
+        for number, line in enumerate(lines, read + 1):
+            kind = _KINDS.get(line[line.rfind(_MARK) :])
+            if kind is None:
+                try:
+                    kind = _kind_of(line)
+                except ValueError as error:
+                    if not line.endswith(b"\n"):
+                        self.torn.add(file.name)
+                        break
+                    raise TelemetryError(f"`{file}` line {number} is corrupt: {error}") from None
+            found[kind].append(line)
+        return found
 
 
 def compact(run: Path) -> Path:
@@ -126,21 +141,15 @@ def _manifest(path: Path) -> dict[str, Any] | None:
     return manifest if fresh else None
 
 
-def _read_parquet(path: Path, kind: str) -> pl.DataFrame:
+def _put_parquet(shelf: Shelf, path: Path, kind: str) -> None:
+    """Put what a compaction has of `kind`, a row group at a time; fields that it doesn't know are absent."""
     file = path / COMPACTED / f"{kind}.parquet"
-    known = schema(kind)
     if not file.is_file():
-        return pl.DataFrame(schema=known)
-    frame = pl.read_parquet(file)
-    missing = [pl.lit(None, dtype).alias(name) for name, dtype in known.items() if name not in frame.columns]
-    return frame.with_columns(missing).select(list(known))
-
-
-def _told(line: bytes) -> str:
-    """The kind of a whole line as its end tells (the writer puts `kind` last), or nothing that is one."""
-    if not line.endswith(_END):
-        return ""
-    return line[line.rfind(_MARK) + len(_MARK) : -len(_END)].decode("utf-8", "replace")
+        return
+    known, kept = schema(kind), pl.read_parquet_schema(file)
+    missing = [pl.lit(None, dtype).alias(name) for name, dtype in known.items() if name not in kept]
+    for frame in pl.scan_parquet(file).with_columns(missing).select(list(known)).collect_batches(maintain_order=True):
+        shelf.put(frame)
 
 
 def _kind_of(line: bytes) -> str:
@@ -156,43 +165,23 @@ def _kind_of(line: bytes) -> str:
     return str(kind)
 
 
-class _Pack:
-    """Lines of one kind, from one file, on their way into columns."""
+def _columnar(kind: str, lines: list[bytes], file: Path) -> pl.DataFrame:
+    """The frame of lines of one kind, of that file. Raises TelemetryError for one that can't be parsed."""
+    try:
+        frame = _parse(kind, lines)
+    except _Unreadable:
+        raise _named(kind, lines, file) from None
+    return frame.select(column.of_line for column in columns(kind))
 
-    def __init__(self, kind: str, file: Path) -> None:
-        self._kind, self._file = kind, file
-        self._lines: list[bytes] = []
-        self._held = 0
-        self._done: list[pl.DataFrame] = []
 
-    def add(self, line: bytes) -> None:
-        self._lines.append(line)
-        self._held += len(line)
-        if self._held >= CHUNK_BYTES:
-            self._pack()
-
-    def frames(self) -> list[pl.DataFrame]:
-        self._pack()
-        return self._done
-
-    def _pack(self) -> None:
-        lines, self._lines, self._held = self._lines, [], 0
-        if not lines:
-            return
-        try:
-            frame = _parse(self._kind, lines)
-        except _Unreadable:
-            raise self._named(lines) from None
-        self._done.append(frame.select(column.of_line for column in columns(self._kind)))
-
-    def _named(self, lines: list[bytes]) -> TelemetryError:
-        """The error about the first line that can't be parsed; the halves are tried until it is alone."""
-        while len(lines) > 1:
-            half = lines[: len(lines) // 2]
-            lines = lines[len(half) :] if _is_readable(self._kind, half) else half
-        with self._file.open("rb") as stream:
-            number = next(number for number, line in enumerate(stream, 1) if line == lines[0])
-        return TelemetryError(f"`{self._file}` line {number} is corrupt: {_reason(self._kind, lines[0])}")
+def _named(kind: str, lines: list[bytes], file: Path) -> TelemetryError:
+    """The error about the first line that can't be parsed; the halves are tried until it is alone."""
+    while len(lines) > 1:
+        half = lines[: len(lines) // 2]
+        lines = lines[len(half) :] if _is_readable(kind, half) else half
+    with file.open("rb") as stream:
+        number = next(number for number, line in enumerate(stream, 1) if line == lines[0])
+    return TelemetryError(f"`{file}` line {number} is corrupt: {_reason(kind, lines[0])}")
 
 
 class _Unreadable(Exception):

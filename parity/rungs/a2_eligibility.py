@@ -1,10 +1,10 @@
 """A2: as many trainers are there, and as many could be chosen."""
 
-from parity.compare import equal
 from parity.evidence import Pair, Window
 from parity.pools import selections
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.statistics import ks
+from parity.tables import equal_rows, in_order
 
 TOL = 0.2
 COLUMNS = ("candidates", "eligible")
@@ -30,11 +30,7 @@ def eligibility(pair: Pair, window: Window) -> Finding:
     Tolerance: exact 0; fidelity 0.2.
     Known limits: sizes, not names; A2b has the speed of those in the pool, S34 the fingerprint.
     """
-    real, sim = (selections(run, window) for run in pair.runs)
+    real, sim = (selections(run, window, *COLUMNS) for run in pair.runs)
     if pair.exact:
-        series = [
-            {f"selection {number} (cycle {row['cycle']})": {name: row[name] for name in COLUMNS} for number, row in enumerate(rows)}
-            for rows in (frame.to_dicts() for frame in (real, sim))
-        ]
-        return equal("selections", *series)
+        return equal_rows("selections", "selection {number} (cycle {cycle})", in_order(real), in_order(sim))
     return measured(*(ks(real[name], sim[name], TOL, name=f"KS of {name}") for name in COLUMNS))

@@ -1,12 +1,13 @@
 """A2b: those who could be chosen are as fast."""
 
-from statistics import fmean
+import numpy as np
+import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.pools import durations, pools
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.statistics import ks
+from parity.tables import equal_rows, in_order
 
 TOL = 0.2
 
@@ -33,20 +34,25 @@ def eligible_speed(pair: Pair, window: Window) -> Finding:
     Statistic: equality of the durations, sorted, selection by selection (exact); KS of the mean duration in the pool, one
         value per selection (fidelity).
     Tolerance: exact 0; fidelity 0.2.
-    Known limits: SKIP beyond two million trainers times selections. Pools that ledger and traces don't explain are left out:
+    Known limits: SKIP beyond five million trainers times selections. Pools that ledger and traces don't explain are left out:
         A7, R1 and U4 say what is wrong with them.
     """
     real, sim = (_speeds(run, window) for run in pair.runs)
-    common = [place for place in real if place in sim]
-    if not common:
+    common = [side.join(other.select("number"), on="number", how="semi") for side, other in ((real, sim), (sim, real))]
+    if not common[0].height:
         return skipped("no selection whose pool is known in both runs: too many to tell, or the ledger doesn't explain them")
     if pair.exact:
-        return equal("selections", *({f"selection {place}": side[place] for place in common} for side in (real, sim)))
-    return measured(ks([fmean(each) for each in real.values()], [fmean(each) for each in sim.values()], TOL))
+        return equal_rows("selections", "selection {number}", *common)
+    return measured(ks(real["delays"].list.mean(), sim["delays"].list.mean(), TOL))
 
 
-def _speeds(run: Run, window: Window) -> dict[int, list[float]]:
-    """Selection -> sorted durations of its pool, where anybody was in it and the names are sure."""
-    known = run.derived(durations)
-    sure = ((number, pool) for number, pool in enumerate(pools(run, window)) if pool.free and pool.fingerprint == pool.written)
-    return {number: sorted(known[node] for node in pool.free) for number, pool in sure}
+def _speeds(run: Run, window: Window) -> pl.DataFrame:
+    """number, delays: sorted durations of each selection's pool, where anybody was in it and the names are sure."""
+    known, told = run.derived(durations), pools(run, window)
+    numbered = in_order(told.told)
+    sure = numbered.select((pl.col("size") > 0) & (pl.col("fingerprint") == pl.col("written")).fill_null(False)).to_series()
+    delays = np.array([known.get(node, np.nan) for node in told.nodes])
+    by_speed = np.argsort(delays, kind="stable")
+    of_whom, who = np.nonzero(told.free[sure.to_numpy()][:, by_speed])
+    each = pl.DataFrame({"number": numbered.filter(sure)["number"].gather(of_whom), "delays": delays[by_speed][who]})
+    return each.group_by("number", maintain_order=True).agg("delays")

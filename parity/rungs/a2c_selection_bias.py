@@ -1,10 +1,12 @@
 """A2c: those who are chosen are as fast."""
 
-from parity.compare import equal
+import polars as pl
+
 from parity.evidence import Pair, Run, Window
 from parity.pools import durations, selections
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.statistics import ks
+from parity.tables import equal_rows, in_order
 
 TOL = 0.2
 
@@ -23,13 +25,15 @@ def selection_bias(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (_speeds(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("selections", *({f"selection {number}": each for number, each in enumerate(side)} for side in (real, sim)))
-    one, two = ([delay for each in side for delay in each] for side in (real, sim))
-    if not one or not two:
+        return equal_rows("selections", "selection {number}", in_order(real), in_order(sim))
+    one, two = (side.explode("delays", empty_as_null=False)["delays"] for side in (real, sim))
+    if not one.len() or not two.len():
         return skipped("one run chose nobody in the common cycles")
     return measured(ks(one, two, TOL))
 
 
-def _speeds(run: Run, window: Window) -> list[list[float]]:
+def _speeds(run: Run, window: Window) -> pl.DataFrame:
+    """delays: of those who were chosen, as far as they are known, selection by selection."""
     known = run.derived(durations)
-    return [[known[node] for node in chosen if node in known] for chosen in selections(run, window)["chosen"].to_list()]
+    delay = pl.element().replace_strict(known, default=None, return_dtype=pl.Float64).drop_nulls()
+    return selections(run, window, "chosen").select(delays=pl.col("chosen").list.eval(delay))

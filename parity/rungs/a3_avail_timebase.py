@@ -46,7 +46,7 @@ def avail_timebase(pair: Pair, window: Window) -> Finding:
 
 def _by_cycle(run: Run, window: Window) -> pl.DataFrame:
     """cycle, eligible: the mean pool of its selections."""
-    return selections(run, window).group_by("cycle").agg(pl.col("eligible").mean()).sort("cycle")
+    return selections(run, window, "eligible").group_by("cycle").agg(pl.col("eligible").mean()).sort("cycle")
 
 
 def _tenths(frame: pl.DataFrame, window: Window) -> dict[str, float]:

@@ -1,10 +1,16 @@
 """A6: what each run says of its trainers' absence is what the traces say."""
 
+from typing import Any
+
+import polars as pl
+
 from flame.core.time import in_seconds
+from flame.core.trace import Trace
 from parity.evidence import Pair, Run, Window
-from parity.presence import traces_of, unwatched
+from parity.presence import NO_TIME, next_available_at, traces_of, unwatched
 from parity.rung import INV, LOGICAL, Finding, rung, skipped
 from parity.single import Look, in_each
+from parity.tables import in_order
 
 
 @rung(
@@ -35,21 +41,36 @@ def trace_fidelity(pair: Pair, window: Window) -> Finding:
 
 def against_trace(run: Run) -> Look:
     """The assigns of `run` whose due isn't what the trace of their trainer says."""
-    known, faults, matched = run.derived(traces_of), list[str](), 0
-    withheld = dict(run.frame("withheld").select("id", "due_ns").iter_rows())
-    rows = run.frame("dispatch").sort("_seq").select("id", "trainer", "stamp_ns", "delay_ns", "up_ns", "due_ns")
-    for key, trainer, stamp, delay, up, due in rows.iter_rows():
-        done = stamp + delay - up
-        back = known[trainer].next_available(done) if trainer in known else None
-        counts = None if back is None else back + up
-        matched += key in withheld and withheld[key] == counts
-        if key in withheld and back == done:
-            faults.append(f"id {key} of `{trainer}` is withheld at {in_seconds(done):.3f} (spurious): the trace has it there")
-        elif key not in withheld and back != done:
-            faults.append(f"id {key} of `{trainer}` isn't withheld at {in_seconds(done):.3f} (missed): the trace has it away")
-        elif (withheld.get(key, due)) != counts:
-            faults.append(f"id {key} of `{trainer}` counts at {in_seconds(due):.3f}, by the trace at {_told(counts)}")
+    known = run.derived(traces_of)
+    withheld = run.frame("withheld").select("id", held="due_ns").unique("id", keep="last")
+    rows = run.frame("dispatch", "_seq", "id", "trainer", "stamp_ns", "delay_ns", "up_ns", "due_ns").sort("_seq")
+    rows = in_order(rows.with_columns(done=pl.col("stamp_ns") + pl.col("delay_ns") - pl.col("up_ns"))).join(withheld, on="id", how="left")
+    parts = rows.partition_by("trainer", as_dict=True)
+    asked = [rows.clear().with_columns(back="done"), *(_asked(own, known.get(str(node))) for (node,), own in parts.items())]
+    told = pl.concat(asked).with_columns(counts=pl.col("back") + pl.col("up_ns")).sort("number")
+    there, in_time = pl.col("back").eq_missing(pl.col("done")), pl.col("counts").eq_missing(pl.coalesce("held", "due_ns"))
+    wrong = told.filter(~((pl.col("held").is_null() == there) & in_time))
+    faults = [_fault(row) for row in wrong.iter_rows(named=True)]
+    matched = told.filter(pl.col("held") == pl.col("counts")).height
     return Look(rows.height, faults, f"matched {matched} withheld updates")
+
+
+def _asked(assigns: pl.DataFrame, trace: Trace | None) -> pl.DataFrame:
+    """The assigns of one trainer with `back`: from when on it can send, null for never."""
+    if trace is None:
+        return assigns.with_columns(back=pl.lit(None, pl.Int64))
+    back = pl.Series(next_available_at(trace, assigns["done"].to_numpy()))
+    return assigns.with_columns(back=pl.when(back < NO_TIME).then(back))
+
+
+def _fault(row: dict[str, Any]) -> str:
+    """What is wrong with an assign, in words."""
+    who, done = f"id {row['id']} of `{row['trainer']}`", f"{in_seconds(row['done']):.3f}"
+    if row["held"] is not None and row["back"] == row["done"]:
+        return f"{who} is withheld at {done} (spurious): the trace has it there"
+    if row["held"] is None and row["back"] != row["done"]:
+        return f"{who} isn't withheld at {done} (missed): the trace has it away"
+    return f"{who} counts at {in_seconds(row['due_ns']):.3f}, by the trace at {_told(row['counts'])}"
 
 
 def _told(back: int | None) -> str:

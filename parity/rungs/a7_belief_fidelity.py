@@ -1,12 +1,14 @@
 """A7: what the aggregator believed is what the traces say."""
 
 from collections.abc import Iterator
-from statistics import fmean
+
+import polars as pl
 
 from parity.evidence import Pair, Run, Window
-from parity.pools import Pool, pools
-from parity.presence import traces_of, unwatched
+from parity.pools import pools
+from parity.presence import available_at, traces_of, unwatched
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
+from parity.tables import in_order
 
 TOL = 0.05
 
@@ -48,27 +50,29 @@ def belief_fidelity(pair: Pair, window: Window) -> Finding:
         return skipped(nothing)
     n, effect, faults = 0, 0.0, list[str]()
     for run in pair.runs:
-        told = pools(run, window)
-        if not told:
+        told = pools(run, window).told
+        if not told.height:
             return skipped(f"{run.side} has no selection, or too many trainers and selections to tell")
-        sent = window.in_cycles(run.frame("accepted")).select("id", "trainer", "interval_ns").rows()
+        sent = window.in_cycles(run.frame("accepted", "cycle", "id", "trainer", "interval_ns"))
         away = list(_away(run, sent))
-        apart = [abs(len(pool.free) - pool.eligible) / max(1, pool.candidates) for pool in told]
-        n, effect = n + len(told) + len(sent), max(effect, fmean(apart), len(away) / max(1, len(sent)))
+        gap = (pl.col("size") - pl.col("eligible")).abs() / pl.max_horizontal(pl.lit(1), "candidates")
+        n, effect = n + told.height + sent.height, max(effect, told.select(gap.mean()).item(), len(away) / max(1, sent.height))
         faults += [f"{run.side}: {fault}" for fault in (*_misbelieved(told), *away)]
     if faults if pair.exact else effect > TOL:
         return failed(f"{len(faults)} of {n} contradict the traces: {faults[0]}", effect=effect, tol=TOL, n=n, detail=faults[:5])
     return passed(f"{n} selections and updates, {len(faults)} contradict the traces", effect=effect, tol=TOL, n=n)
 
 
-def _misbelieved(told: list[Pool]) -> Iterator[str]:
-    for number, pool in enumerate(told):
-        if pool.fingerprint != pool.written:
-            yield f"selection {number} (cycle {pool.cycle}): {pool.eligible} eligible, by traces and ledger {len(pool.free)}, or others"
+def _misbelieved(told: pl.DataFrame) -> Iterator[str]:
+    wrong = in_order(told).filter(pl.col("fingerprint").ne_missing(pl.col("written")))
+    for row in wrong.iter_rows(named=True):
+        yield "selection {number} (cycle {cycle}): {eligible} eligible, by traces and ledger {size}, or others".format(**row)
 
 
-def _away(run: Run, sent: list[tuple[int, str, list[int]]]) -> Iterator[str]:
+def _away(run: Run, sent: pl.DataFrame) -> Iterator[str]:
     known = run.derived(traces_of)
-    for key, trainer, (_, stamp) in sent:
-        if trainer in known and not known[trainer].available(stamp):
-            yield f"id {key} of `{trainer}` is released at {stamp / 1e9:.3f}, when the trace has it away"
+    stamped = in_order(sent).select("number", "id", "trainer", stamp=pl.col("interval_ns").list.get(1))
+    parts = stamped.partition_by("trainer", as_dict=True)
+    away = [own.filter(~available_at(known[str(node)], own["stamp"].to_numpy())) for (node,), own in parts.items() if node in known]
+    for _, key, trainer, stamp in pl.concat([stamped.clear(), *away]).sort("number").iter_rows():
+        yield f"id {key} of `{trainer}` is released at {stamp / 1e9:.3f}, when the trace has it away"

@@ -48,6 +48,6 @@ def send_gate_wait(pair: Pair, window: Window) -> Finding:
 
 def _waits(run: Run) -> pl.DataFrame:
     """observed, expected seconds, by withheld update; of one that was sent again the first."""
-    sent = run.frame("task_send").group_by("id").agg(sent_ns=pl.col("_t_ns").min())
+    sent = run.frame("task_send", "id", "_t_ns").group_by("id").agg(sent_ns=pl.col("_t_ns").min())
     held = run.frame("withheld").sort("_seq").join(sent, on="id", how="inner", maintain_order="left")
     return held.select(observed=(pl.col("sent_ns") - pl.col("done_ns")) / 1e9, expected=(pl.col("due_ns") - pl.col("done_ns")) / 1e9)

@@ -36,5 +36,5 @@ def eligible_pool_reduction(pair: Pair, window: Window) -> Finding:
 
 
 def _barred(run: Run, window: Window) -> list[int]:
-    frame = selections(run, window)
+    frame = selections(run, window, "candidates", "eligible")
     return (frame["candidates"] - frame["eligible"]).to_list()

@@ -1,15 +1,11 @@
 """What the rungs over accepted updates share: one value, or several, of each update by its id."""
 
-from parity.evidence import Run, Window
+from parity.evidence import Pair, Window
+from parity.rung import Finding
+from parity.tables import equal_rows
 
 
-def by_id(run: Run, window: Window, column: str) -> dict[str, object]:
-    """`id 12` -> its value, of the updates that were taken in the cycles of the window."""
-    rows = window.in_cycles(run.accepts).select("id", column)
-    return {f"id {key}": value for key, value in rows.iter_rows()}
-
-
-def several_by_id(run: Run, window: Window, *columns: str) -> dict[str, object]:
-    """`id 12` -> its values by name."""
-    rows = window.in_cycles(run.accepts).select("id", *columns)
-    return {f"id {row.pop('id')}": row for row in rows.iter_rows(named=True)}
+def equal_by_id(pair: Pair, window: Window, what: str, *columns: str) -> Finding:
+    """Whether the updates that were taken in the cycles of the window have equal values in these columns."""
+    real, sim = (window.in_cycles(run.accepts("id", *columns)).select("id", *columns) for run in pair.runs)
+    return equal_rows(what, "id {id}", real, sim)

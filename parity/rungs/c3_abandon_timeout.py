@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from flame.core.time import in_seconds
 from parity.evidence import Pair, Run, Window
 from parity.rung import INV, LOGICAL, Finding, rung, skipped
@@ -38,12 +40,12 @@ def abandon_timeout(pair: Pair, window: Window) -> Finding:
 def untimely(run: Run) -> Look:
     """The slots of `run` that were given up too early, too late, or not at all."""
     given = run.frame("abandoned")
-    return Look(run.frame("dispatch").height, [*_at_another_time(run), *_never(run)], f"gave up {given.height}")
+    return Look(run.frame("dispatch", "id").height, [*_at_another_time(run), *_never(run)], f"gave up {given.height}")
 
 
 def _at_another_time(run: Run) -> Iterator[str]:
     after = run.condition.availability.abandon_ns or 0
-    stamps = dict(run.frame("dispatch").select("id", "stamp_ns").iter_rows())
+    stamps = dict(run.frame("dispatch", "id", "stamp_ns").iter_rows())
     for key, trainer, stamp, age in run.frame("abandoned").sort("_seq").select("id", "trainer", "stamp_ns", "age_ns").iter_rows():
         if key not in stamps:
             yield f"id {key} of `{trainer}` was given up and never dispatched"
@@ -56,6 +58,8 @@ def _at_another_time(run: Run) -> Iterator[str]:
 
 def _never(run: Run) -> Iterator[str]:
     after, given = run.condition.availability.abandon_ns or 0, set(run.frame("abandoned")["id"].to_list())
-    for key, trainer, (begun, ended) in run.frame("accepted").sort("_seq").select("id", "trainer", "interval_ns").iter_rows():
-        if ended - begun >= after and key not in given:
+    released = run.frame("accepted", "_seq", "id", "trainer", "interval_ns").sort("_seq")
+    long = pl.col("interval_ns").list.get(1) - pl.col("interval_ns").list.get(0) >= after
+    for key, trainer, (begun, ended) in released.filter(long).select("id", "trainer", "interval_ns").iter_rows():
+        if key not in given:
             yield f"id {key} of `{trainer}` was out for {in_seconds(ended - begun):.6f} s and its slot wasn't given up"

@@ -56,8 +56,9 @@ def _counted(run: Run, window: Window) -> pl.DataFrame:
 
     A worker that died after it sent, and before that was heard, sends again as a new incarnation: the first counts.
     """
-    released = window.in_cycles(run.frame("accepted")).select("id").unique()
-    counted = run.frame("comm").filter(pl.col("payload") != RESEND).join(released, on="id", how="semi", maintain_order="left")
+    released = window.in_cycles(run.frame("accepted", "cycle", "id")).select("id").unique()
+    sent = run.frame("comm", "id", "direction", "payload", "message_bytes", "_incarnation").filter(pl.col("payload") != RESEND)
+    counted = sent.join(released, on="id", how="semi", maintain_order="left")
     first = pl.col("_incarnation").first().over("direction", "id")
     return counted.filter(pl.col("_incarnation").eq_missing(first))
 
@@ -89,5 +90,5 @@ def _by_id(frame: pl.DataFrame) -> dict[int, str]:
 
 
 def _resent(pair: Pair) -> str:
-    again = pair.real.frame("comm").filter(pl.col("payload") == RESEND)["message_bytes"]
+    again = pair.real.frame("comm", "payload", "message_bytes").filter(pl.col("payload") == RESEND)["message_bytes"]
     return f"; {again.len()} resends of {again.sum()} B left out" if again.len() else ""

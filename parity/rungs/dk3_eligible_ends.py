@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.pools import selections
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.statistics import ks
+from parity.tables import equal_rows
 
 TOL = 0.2
 
@@ -25,9 +25,9 @@ def eligible_ends(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (_at_opening(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("cycles", *({f"cycle {cycle}": count for cycle, count in side.iter_rows()} for side in (real, sim)))
+        return equal_rows("cycles", "cycle {cycle}", real, sim)
     return measured(ks(real["eligible"], sim["eligible"], TOL))
 
 
 def _at_opening(run: Run, window: Window) -> pl.DataFrame:
-    return selections(run, window).unique("cycle", keep="first", maintain_order=True).select("cycle", "eligible")
+    return selections(run, window, "eligible").unique("cycle", keep="first", maintain_order=True).select("cycle", "eligible")

@@ -1,9 +1,8 @@
 """F13: trainers report the same utility."""
 
-from parity.compare import equal
 from parity.evidence import Pair, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.rungs.accepts import by_id
+from parity.rungs.accepts import equal_by_id
 from parity.statistics import ks
 
 
@@ -29,6 +28,6 @@ def utility(pair: Pair, window: Window) -> Finding:
     Known limits: in the fidelity tier models part with the first race, so no trainer's course is compared alone.
     """
     if pair.exact:
-        return equal("accepted updates", *(by_id(run, window, "utility") for run in pair.runs))
-    real, sim = (window.in_cycles(run.accepts)["utility"] for run in pair.runs)
+        return equal_by_id(pair, window, "accepted updates", "utility")
+    real, sim = (window.in_cycles(run.accepts("utility"))["utility"] for run in pair.runs)
     return measured(ks(real, sim, 0.2))

@@ -31,5 +31,6 @@ def _jumps(run: Run, window: Window) -> tuple[int, float, int]:
     """(how many, their share of the time, out of how many gaps)."""
     stamps = window.in_cycles(run.rounds)["stamp_ns"].drop_nulls().to_list()
     gaps = [after - before for before, after in pairwise(stamps)]
-    long = [gap for gap in gaps if gap > JUMP * fmean(gaps)]
+    most = JUMP * fmean(gaps) if gaps else 0.0
+    long = [gap for gap in gaps if gap > most]
     return len(long), sum(long) / max(1, sum(gaps)), len(gaps)

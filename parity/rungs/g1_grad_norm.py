@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.statistics import ks
+from parity.tables import equal_rows
 
 
 @rung(
@@ -30,12 +30,11 @@ def grad_norm(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (_norms(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("commits", real, sim)
-    if not real or not sim:
+        return equal_rows("commits", "commit of cycle {cycle}", real, sim)
+    if not real.height or not sim.height:
         return skipped("no commit of the window has a norm in one run")
-    return measured(ks([*real.values()], [*sim.values()], 0.2))
+    return measured(ks(real["grad_norm"], sim["grad_norm"], 0.2))
 
 
-def _norms(run: Run, window: Window) -> dict[str, float]:
-    commits = window.in_bins(run, run.rounds).filter(pl.col("committed")).drop_nulls("grad_norm")
-    return {f"commit of cycle {cycle}": norm for cycle, norm in commits.select("cycle", "grad_norm").iter_rows()}
+def _norms(run: Run, window: Window) -> pl.DataFrame:
+    return window.in_bins(run, run.rounds).filter(pl.col("committed")).select("cycle", "grad_norm").drop_nulls()

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.statistics import ks, mean
+from parity.tables import equal_rows, in_order
 
 
 @rung(
@@ -31,9 +31,9 @@ def grad_pool_size(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (_pools(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("commits", *({f"commit of bin {place}": pool for place, pool in enumerate(pools)} for pools in (real, sim)))
+        return equal_rows("commits", "commit of bin {number}", in_order(real.to_frame()), in_order(sim.to_frame()))
     return measured(ks(real, sim, 0.2, aligned=True), mean(real, sim, 0.15, name="mean pool", relative=True, aligned=True))
 
 
-def _pools(run: Run, window: Window) -> list[int]:
-    return window.in_bins(run, run.rounds).filter(pl.col("committed"))["pool"].to_list()
+def _pools(run: Run, window: Window) -> pl.Series:
+    return window.in_bins(run, run.rounds).filter(pl.col("committed"))["pool"]

@@ -1,9 +1,8 @@
 """G3: updates weigh as much."""
 
-from parity.compare import equal
 from parity.evidence import Pair, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.rungs.accepts import several_by_id
+from parity.rungs.accepts import equal_by_id
 from parity.statistics import ks, mean
 
 
@@ -30,8 +29,8 @@ def rate_weights(pair: Pair, window: Window) -> Finding:
     Known limits: in the fidelity tier the parts are not compared one by one.
     """
     if pair.exact:
-        return equal("weights", *(several_by_id(run, window, "rate", "parts", "gated") for run in pair.runs))
-    real, sim = (window.in_cycles(run.accepts) for run in pair.runs)
+        return equal_by_id(pair, window, "weights", "rate", "parts", "gated")
+    real, sim = (window.in_cycles(run.accepts("rate", "gated")) for run in pair.runs)
     weights = ks(real["rate"], sim["rate"], 0.2, name="KS of weights")
     if not real["gated"].any() and not sim["gated"].any():
         return measured(weights, reason="nothing was gated")

@@ -1,17 +1,17 @@
 """What DK1 and DK2 share: one of the sizes in force, cycle by cycle."""
 
-from parity.compare import equal
-from parity.evidence import Pair, Run, Window
+from parity.evidence import Pair, Window
 from parity.rung import Finding, failed, measured, passed
 from parity.statistics import ks
+from parity.tables import equal_rows
 
 
 def compare_sizes(pair: Pair, window: Window, column: str, letter: str, tol: float = 0.2) -> Finding:
     """Equality of `column` in each cycle (exact); KS, or equality where it is constant in both (fidelity)."""
     if pair.exact:
-        return equal("cycles", *(_course(run, window, column) for run in pair.runs))
+        return equal_rows("cycles", "cycle {cycle}", *(window.in_cycles(run.rounds).select("cycle", column) for run in pair.runs))
     real, sim = (window.in_cycles(run.rounds)[column] for run in pair.runs)
-    ranges = [sorted({*values}) for values in (real, sim)]
+    ranges = [values.unique().sort().to_list() for values in (real, sim)]
     if all(len(values) == 1 for values in ranges):
         (one,), (two,) = ranges
         n = min(real.len(), sim.len())
@@ -19,7 +19,3 @@ def compare_sizes(pair: Pair, window: Window, column: str, letter: str, tol: flo
             return passed(f"{letter} = {one} in {n} cycles", effect=0.0, tol=0.0, n=n)
         return failed(f"{letter} is constant, {one} in real and {two} in sim", effect=1.0, tol=0.0, n=n)
     return measured(ks(real, sim, tol, name=f"KS of {letter}"))
-
-
-def _course(run: Run, window: Window, column: str) -> dict[str, int]:
-    return {f"cycle {cycle}": value for cycle, value in window.in_cycles(run.rounds).select("cycle", column).iter_rows()}

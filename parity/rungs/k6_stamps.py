@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from parity.evidence import Pair, Run, Window
 from parity.rung import INV, LOGICAL, Finding, rung
 from parity.single import Look, in_each
 
 Plain = dict[str, Any]
+
+OWN = ":own"
+"""Ends the names of what the assign itself says, beside its echo."""
 
 
 @rung(
@@ -38,54 +43,71 @@ def stamps(pair: Pair, window: Window) -> Finding:
 
 def wrong_stamps(run: Run) -> Look:
     """The stamps of `run` that don't follow from their dispatches."""
-    assigns = {row["id"]: row for row in run.frame("dispatch").sort("_seq").iter_rows(named=True)}
-    exact = run.condition.tier == "exact"
-    withheld = {row["id"]: (row["done_ns"], row["due_ns"]) for row in run.frame("withheld").iter_rows(named=True)}
-    faults = [f"id {row['id']}: {fault}" for row in assigns.values() if (fault := _misplaced(row, withheld.get(row["id"])))]
-    echoes = list(_echoes(run))
-    for where, echo in echoes:
-        wrong = _wrong(assigns.get(echo["id"]), echo, exact)
-        faults += [f"{where}, id {echo['id']}: {wrong}"] if wrong else []
-    return Look(len(assigns) + len(echoes), faults)
+    assigns = run.frame("dispatch", "_seq", "id", "trainer", "stamp_ns", "delay_ns", "due_ns").sort("_seq").drop("_seq")
+    assigns = assigns.unique("id", keep="last", maintain_order=True)
+    echoes, exact = list(_echoes(run)), run.condition.tier == "exact"
+    faults = [f"id {row['id']}: {fault}" for row in _suspects(run, assigns) if (fault := _misplaced(row))]
+    for frame in echoes:
+        faults += [f"{row['where']}, id {row['id']}: {wrong}" for row in _strangers(frame, assigns, exact) if (wrong := _wrong(row, exact))]
+    return Look(assigns.height + sum(frame.height for frame in echoes), faults)
 
 
-def _misplaced(assign: Plain, withheld: tuple[int, int] | None) -> str | None:
+def _suspects(run: Run, assigns: pl.DataFrame) -> Iterator[Plain]:
+    """The assigns whose due isn't stamp + D, with what was said to be withheld of them; all of those that are withheld."""
+    withheld = run.frame("withheld").select("id", "done_ns", held_ns="due_ns").unique("id", keep="last").with_columns(held=pl.lit(True))
+    rows = assigns.join(withheld, on="id", how="left", maintain_order="left")
+    return rows.filter(pl.col("held") | (pl.col("due_ns").ne_missing(pl.col("stamp_ns") + pl.col("delay_ns")))).iter_rows(named=True)
+
+
+def _misplaced(row: Plain) -> str | None:
     """What is wrong with a due: it is stamp + D, or, where its trainer is away then, what was said to be withheld."""
-    done = assign["stamp_ns"] + assign["delay_ns"]
-    if withheld is not None and (withheld != (done, assign["due_ns"]) or assign["due_ns"] <= done):
-        return f"withheld from {_s(withheld[0])} to {_s(withheld[1])}, due at {_s(assign['due_ns'])}"
-    return "due is not stamp + D" if withheld is None and assign["due_ns"] != done else None
+    done, due = row["stamp_ns"] + row["delay_ns"], row["due_ns"]
+    if row["held"] is None:
+        return "due is not stamp + D" if due != done else None
+    if (row["done_ns"], row["held_ns"]) != (done, due) or due <= done:
+        return f"withheld from {_s(row['done_ns'])} to {_s(row['held_ns'])}, due at {_s(due)}"
+    return None
 
 
-def _echoes(run: Run) -> Iterator[tuple[str, Plain]]:
-    """Everything that repeats an assign's id: (where, id, trainer, dispatched, stamp, due), what is unknown left out."""
-    for row in run.frame("accepted").sort("_seq").iter_rows(named=True):
-        start, end = row["interval_ns"] or (None, None)
-        yield f"cycle {row['cycle']}", _echo(row, dispatched=start, stamp=end, due=row["due_ns"])
-    for row in run.frame("task_send").iter_rows(named=True):
-        yield "task_send", _echo(row, due=row["stamp_ns"])
-    for cycle, cohort in run.rounds.select("cycle", "cohort").iter_rows():
-        for member in cohort:
-            yield f"cohort of cycle {cycle}", _echo(member, dispatched=member["dispatched_ns"], stamp=member["stamp_ns"])
+def _echoes(run: Run) -> Iterator[pl.DataFrame]:
+    """Everything that repeats an assign's id: where, id, trainer, and of dispatched, stamp and due what it repeats."""
+    interval, cycle = pl.col("interval_ns"), pl.format("cycle {}", pl.col("cycle").cast(pl.String).fill_null("None"))
+    accepted = run.frame("accepted", "_seq", "cycle", "id", "trainer", "interval_ns", "due_ns").sort("_seq")
+    bounds = {"dispatched": interval.list.get(0, null_on_oob=True), "stamp": interval.list.get(1, null_on_oob=True)}
+    yield accepted.select("id", "trainer", cycle.alias("where"), due="due_ns", **bounds)
+    yield run.frame("task_send", "id", "trainer", "stamp_ns").select("id", "trainer", pl.lit("task_send").alias("where"), due="stamp_ns")
+    member = {"dispatched": "dispatched_ns", "stamp": "stamp_ns"}
+    yield run.members.select("id", "trainer", pl.format("cohort of cycle {}", "cycle").alias("where"), **member)
 
 
-def _echo(row: Plain, **stamps: int | None) -> Plain:
-    return {"id": row["id"], "trainer": row["trainer"], **stamps}
+def _strangers(echoes: pl.DataFrame, assigns: pl.DataFrame, exact: bool) -> Iterator[Plain]:
+    """The echoes that aren't as their assigns had it, beside these: their columns end in `:own`, and `known` says whether there is one."""
+    own = assigns.select("id", pl.col("trainer", "stamp_ns", "due_ns").name.suffix(OWN)).with_columns(known=pl.lit(True))
+    both = echoes.join(own, on="id", how="left", maintain_order="left")
+    due = pl.col(f"due_ns{OWN}")
+    wrong = [pl.col("known").is_null(), pl.col("trainer").ne_missing(pl.col(f"trainer{OWN}"))]
+    if "dispatched" in echoes.columns:
+        stamp = pl.col("stamp")
+        wrong += [pl.col("dispatched").ne_missing(pl.col(f"stamp_ns{OWN}")), stamp.is_not_null() & (stamp != due if exact else stamp < due)]
+    if "due" in echoes.columns:
+        wrong.append(pl.col("due").ne_missing(due))
+    return both.filter(pl.any_horizontal(wrong)).iter_rows(named=True)
 
 
-def _wrong(assign: Plain | None, echo: Plain, exact: bool) -> str | None:
+def _wrong(echo: Plain, exact: bool) -> str | None:
     """What of `echo` isn't as its assign had it, in words."""
-    if assign is None:
+    if not echo["known"]:
         return "was never dispatched"
-    if echo["trainer"] != assign["trainer"]:
-        return f"is `{assign['trainer']}`'s, not `{echo['trainer']}`'s"
-    if echo.get("dispatched", assign["stamp_ns"]) != assign["stamp_ns"]:
-        return f"dispatched at {_s(assign['stamp_ns'])}, echoed {_s(echo['dispatched'])}"
-    if echo.get("due", assign["due_ns"]) != assign["due_ns"]:
-        return f"due at {_s(assign['due_ns'])}, echoed {_s(echo['due'])}"
+    trainer, begun, due = (echo[name + OWN] for name in ("trainer", "stamp_ns", "due_ns"))
+    if echo["trainer"] != trainer:
+        return f"is `{trainer}`'s, not `{echo['trainer']}`'s"
+    if echo.get("dispatched", begun) != begun:
+        return f"dispatched at {_s(begun)}, echoed {_s(echo['dispatched'])}"
+    if echo.get("due", due) != due:
+        return f"due at {_s(due)}, echoed {_s(echo['due'])}"
     stamp = echo.get("stamp")
-    if stamp is not None and (stamp != assign["due_ns"] if exact else stamp < assign["due_ns"]):
-        return f"stamp {_s(stamp)} is {'not' if exact else 'before'} its due {_s(assign['due_ns'])}"
+    if stamp is not None and (stamp != due if exact else stamp < due):
+        return f"stamp {_s(stamp)} is {'not' if exact else 'before'} its due {_s(due)}"
     return None
 
 

@@ -1,16 +1,20 @@
 """L1: the same trainers, in the same order, made the same model, cycle by cycle."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
+
 from parity.compare import mismatch, same, show, show_both
 from parity.evidence import BY_RULES, Pair, Run, Window
-from parity.exhibits import Sequences
+from parity.exhibits import Rows, Sequences
 from parity.rung import DIAG, EXACT, LOGICAL, Finding, failed, passed, rung
 
 Plain = dict[str, Any]
-Cycles = dict[int, Plain]
+
+HELD = 256
+"""Cycles whose rows are objects at a time."""
 
 CADENCE = ("round", "data_id", "iteration", "model_version", "goal", "concurrency", "committed", "reason")
 ASSIGN = ("id", "staleness", "rate")
@@ -27,6 +31,9 @@ ASPECTS: dict[str, Callable[[Plain], object]] = {
     "ledger": lambda row: row["state"],
 }
 """What must be equal in a cycle, in the order in which a cycle goes wrong. A mapping is compared where both have the key."""
+
+LOOKED_AT = ("cycle", "cohort", "stamp_ns", "variance", "model", "state", *CADENCE)
+"""What the aspects are made of."""
 
 IN_TIME = ("stamps", "ledger")
 """Aspects that are measured, or hang on what is, in the fidelity tier."""
@@ -61,24 +68,52 @@ def cohort_sequence(pair: Pair, window: Window) -> Finding:
     Known limits: it finds the place, not the cause. `flame replay` shows the node's state there.
     """
     aspects = [name for name in ASPECTS if pair.exact or name not in IN_TIME]
-    real, sim = ({row["cycle"]: row for row in window.in_cycles(run.rounds).iter_rows(named=True)} for run in pair.runs)
-    parted = {cycle: found for cycle in range(window.cycles) if (found := parted_aspects(real.get(cycle), sim.get(cycle), aspects))}
+    real, sim = (window.in_cycles(run.rounds).unique("cycle", keep="last", maintain_order=True) for run in pair.runs)
+    parted = {cycle: found for cycle, one, two in suspects(real, sim, window.cycles) if (found := parted_aspects(one, two, aspects))}
     finding = _differing_cycles(pair, window, real, sim, parted) if parted else _complete(pair, window)
     return replace(finding, exhibit=_exhibit(window, real, sim, parted))
 
 
-def _differing_cycles(pair: Pair, window: Window, real: Cycles, sim: Cycles, parted: dict[int, list[str]]) -> Finding:
+def suspects(real: pl.DataFrame, sim: pl.DataFrame, cycles: int) -> Iterator[tuple[int, Plain | None, Plain | None]]:
+    """The cycles whose rows aren't equal in all that an aspect looks at, with both rows, in order; a few hundred are held at a time."""
+    one, two = (side.select(LOOKED_AT) for side in (real, sim))
+    both = pl.DataFrame({"cycle": range(cycles)}, schema={"cycle": pl.Int64}).join(one, on="cycle", how="left", maintain_order="left")
+    both = both.join(two, on="cycle", how="left", suffix="_sim", maintain_order="left")
+    unlike = pl.any_horizontal(pl.col("cohort").is_null(), *(pl.col(name).ne_missing(pl.col(f"{name}_sim")) for name in LOOKED_AT[1:]))
+    for cycle in _slices(both.filter(unlike)["cycle"].to_list()):
+        here, there = (
+            {row["cycle"]: row for row in side.filter(pl.col("cycle").is_in(cycle)).iter_rows(named=True)} for side in (one, two)
+        )
+        yield from ((number, here.get(number), there.get(number)) for number in cycle)
+
+
+def _slices(cycles: list[int]) -> Iterator[list[int]]:
+    yield from (cycles[start : start + HELD] for start in range(0, len(cycles), HELD))
+
+
+def _row(side: pl.DataFrame, cycle: int) -> Plain | None:
+    rows = side.filter(pl.col("cycle") == cycle).select(LOOKED_AT)
+    return rows.row(0, named=True) if rows.height else None
+
+
+def _differing_cycles(pair: Pair, window: Window, real: pl.DataFrame, sim: pl.DataFrame, parted: dict[int, list[str]]) -> Finding:
     first = min(parted)
-    reason = f"{mismatch(len(parted), window.cycles, 'cycles')}, first at {_place(first, real.get(first) or sim.get(first) or {})}"
-    detail = [*_told(real.get(first), sim.get(first), parted[first]), _tally(parted, window.cycles), _hint(pair)]
+    one, two = _row(real, first), _row(sim, first)
+    reason = f"{mismatch(len(parted), window.cycles, 'cycles')}, first at {_place(first, one or two or {})}"
+    detail = [*_told(one, two, parted[first]), _tally(parted, window.cycles), _hint(pair)]
     return failed(reason, effect=len(parted) / window.cycles, tol=0.0, n=window.cycles, detail=detail)
 
 
-def _exhibit(window: Window, real: Cycles, sim: Cycles, parted: dict[int, list[str]]) -> Sequences:
+def _exhibit(window: Window, real: pl.DataFrame, sim: pl.DataFrame, parted: dict[int, list[str]]) -> Sequences:
     """The cohorts in commit order, and the cycles that differ in anything."""
-    order, cycles = ASPECTS["order"], range(window.cycles)
-    one, two = ([order(side[cycle]) if cycle in side else None for cycle in cycles] for side in (real, sim))
-    return Sequences("cycles", [f"cycle {cycle}" for cycle in cycles], one, two, [cycle in parted for cycle in cycles])
+    cycles = pl.DataFrame({"cycle": range(window.cycles)}, schema={"cycle": pl.Int64})
+    places = Rows(cycles, lambda row: f"cycle {row['cycle']}")
+    orders = pl.col("cohort").list.eval(pl.element().struct.field("trainer"))
+    one, two = (
+        Rows(cycles.join(side.select("cycle", orders), on="cycle", how="left", maintain_order="left"), lambda row: row["cohort"])
+        for side in (real, sim)
+    )
+    return Sequences("cycles", places, one, two, [cycle in parted for cycle in range(window.cycles)])
 
 
 def _complete(pair: Pair, window: Window) -> Finding:

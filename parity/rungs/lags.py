@@ -14,22 +14,21 @@ JITTER_S = 0.05
 
 def delivered(run: Run) -> pl.DataFrame:
     """id, delivered_ns of each released update whose arrival is known."""
-    released = run.frame("accepted").select("id", "due_ns").unique("id", keep="first", maintain_order=True)
-    if run.dir.world.kind == "sim" and not run.frame("lateness").height:
+    released = run.frame("accepted", "id", "due_ns").unique("id", keep="first", maintain_order=True)
+    if run.dir.world.kind == "sim" and not run.frame("lateness", "id").height:
         return released.select("id", delivered_ns="due_ns")
-    late = run.frame("lateness").drop_nulls("late_s").unique("id", keep="first").select("id", "late_s")
+    late = run.frame("lateness", "id", "late_s").drop_nulls("late_s").unique("id", keep="first")
     arrival = pl.col("due_ns") + (pl.col("late_s") * 1e9).round().cast(pl.Int64)
     return released.join(late, on="id", maintain_order="left").select("id", delivered_ns=arrival)
 
 
 def commit_lags(run: Run) -> pl.DataFrame:
     """id, cycle, lag_s: from the delivery of an update to the close of the cycle that took it."""
-    closed = run.rounds.select("cycle", "_t_ns", id=pl.col("cohort").list.eval(pl.element().struct.field("id"))).explode("id")
-    both = closed.join(run.derived(delivered), on="id", maintain_order="left")
+    both = run.members.select("cycle", "_t_ns", "id").join(run.derived(delivered), on="id", maintain_order="left")
     return both.select("id", "cycle", lag_s=(pl.col("_t_ns") - pl.col("delivered_ns")) / 1e9)
 
 
 def release_lags(run: Run) -> pl.DataFrame:
     """id, cycle, lag_s: from the delivery of an update to its release."""
-    both = run.frame("accepted").join(run.derived(delivered), on="id", maintain_order="left").sort("_seq")
+    both = run.frame("accepted", "_seq", "_t_ns", "id", "cycle").join(run.derived(delivered), on="id", maintain_order="left").sort("_seq")
     return both.select("id", "cycle", lag_s=(pl.col("_t_ns") - pl.col("delivered_ns")) / 1e9)

@@ -51,7 +51,7 @@ def _late(run: Run, grace: float) -> tuple[NDArray[np.float64], int]:
     An update waited for a fault when one was dealt with (a worker started again, a connection renewed) between a
     grace before its due, since silence is found that late, and its release.
     """
-    frame = run.frame("lateness").drop_nulls("late_s")
+    frame = run.frame("lateness", "late_s", "held_s", "_t_ns").drop_nulls("late_s")
     late, released = frame["late_s"].to_numpy(), frame["_t_ns"].to_numpy() / 1e9
     held = np.nan_to_num(frame["held_s"].cast(pl.Float64).fill_null(0.0).to_numpy())
     due = released - held - late

@@ -20,7 +20,7 @@ def timing_overrun(pair: Pair, window: Window) -> Finding:
     Tolerance: none (DIAG); --strict enforces < 0.05.
     Known limits: it compares with D, not with what the other jobs of the worker needed.
     """
-    rounds = pair.real.frame("trainer_round").filter(pl.col("overran").is_not_null())
+    rounds = pair.real.frame("trainer_round", "id", "trainer", "delay_ns", "overran").filter(pl.col("overran").is_not_null())
     over = rounds.filter(pl.col("overran"))
     share = over.height / rounds.height
     label = "exact parity attainable" if not over.height else "marginal" if share < MARGINAL else "OVERRUN"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, rung
+from parity.tables import equal_rows
 
 
 @rung(
@@ -31,18 +31,18 @@ def aggregation_sequence(pair: Pair, window: Window) -> Finding:
         were eligible, and each cycle waited for all that it may hold (K = C). Elsewhere it is DIAG.
     Known limits: a difference of sets that a race of two arrivals made is no fault; U5 judges the order.
     """
-    finding = equal("contributor sets", *(_sets(run, window) for run in pair.runs))
+    finding = equal_rows("contributor sets", "cycle {cycle}", *(_sets(run, window) for run in pair.runs))
     if pair.exact or all(_without_choice(run) for run in pair.runs):
         return finding
     return replace(finding, ok=None, reason=f"not enforced, arrivals decide: {finding.reason}", detail=())
 
 
-def _sets(run: Run, window: Window) -> dict[str, list[str]]:
-    rounds = window.in_cycles(run.rounds).select("cycle", "cohort")
-    return {f"cycle {cycle}": sorted(member["trainer"] for member in cohort) for cycle, cohort in rounds.iter_rows()}
+def _sets(run: Run, window: Window) -> pl.DataFrame:
+    trainers = pl.col("cohort").list.eval(pl.element().struct.field("trainer")).list.sort()
+    return window.in_cycles(run.rounds).select("cycle", trainers)
 
 
 def _without_choice(run: Run) -> bool:
     """Whether every selection took everybody, and every cycle waited for everybody."""
-    chosen = run.frame("selection").select(whole=pl.col("chosen").list.len() == pl.col("eligible"))["whole"]
+    chosen = run.frame("selection", "chosen", "eligible").select(whole=pl.col("chosen").list.len() == pl.col("eligible"))["whole"]
     return bool(chosen.len()) and bool(chosen.all()) and bool((run.rounds["goal"] == run.rounds["concurrency"]).all())

@@ -27,7 +27,12 @@ def trainer_speed(pair: Pair, window: Window) -> Finding:
 
 def _durations(run: Run, window: Window) -> dict[str, list[float]]:
     """Trainer -> its modelled seconds, sorted."""
-    frame = window.in_cycles(run.frame("dispatch")).select("trainer", "delay_ns").unique().sort("trainer", "delay_ns")
+    frame = (
+        window.in_cycles(run.frame("dispatch", "cycle", "trainer", "delay_ns"))
+        .select("trainer", "delay_ns")
+        .unique()
+        .sort("trainer", "delay_ns")
+    )
     found: dict[str, list[float]] = {}
     for trainer, delay in frame.iter_rows():
         found.setdefault(trainer, []).append(delay / 1e9)

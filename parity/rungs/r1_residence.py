@@ -1,11 +1,10 @@
 """R1: a trainer has one assignment at a time."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 from parity.evidence import Pair, Run, Window
 from parity.exhibits import Timelines
-from parity.inflight import overlapping, timeline_of
+from parity.inflight import timeline_of
 from parity.ledger import ledger_of
 from parity.rung import INV, LOGICAL, Finding, rung
 from parity.single import Look, in_each
@@ -40,10 +39,8 @@ def residence(pair: Pair, window: Window) -> Finding:
 def overlaps(run: Run) -> Look:
     """The dispatches of `run` to a trainer whose row before was still open."""
     ledger = run.derived(ledger_of)
-    pairs = [pair for rows in ledger.by_trainer().values() for pair in pairwise(rows)]
-    open_then = sorted((pair for pair in pairs if overlapping(ledger, *pair)), key=lambda pair: pair[1].seq)
     faults = [
-        f"cycle {row.cycle}: `{row.trainer}` got id {row.id} while id {before.id} (of cycle {before.cycle}) was open"
-        for before, row in open_then
+        f"cycle {row['cycle']}: `{row['trainer']}` got id {row['id']} while id {row['before_id']} (of cycle {row['before_cycle']}) was open"
+        for row in ledger.successions().filter("overlaps").iter_rows(named=True)
     ]
-    return Look(len(ledger.rows), [*(f"id {twice} was dispatched twice" for twice in ledger.twice), *faults])
+    return Look(ledger.rows.height, [*(f"id {twice} was dispatched twice" for twice in ledger.twice), *faults])

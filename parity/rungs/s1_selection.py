@@ -1,13 +1,14 @@
 """S1: the same trainers are chosen."""
 
 from statistics import fmean
-from typing import Any
 
-from parity.compare import equal
-from parity.evidence import Pair, Run, Window
+import polars as pl
+
+from parity.evidence import Pair, Window
 from parity.pools import selections
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
 from parity.rungs.sdet_decision_determinism import BY_POOL
+from parity.tables import equal_rows, in_order
 
 TOL = 0.7
 
@@ -33,25 +34,26 @@ def selection(pair: Pair, window: Window) -> Finding:
     Known limits: in the fidelity tier a policy that draws has no reason to draw the same; there it is a number without a
         verdict.
     """
-    real, sim = (_choices(run, window) for run in pair.runs)
-    if not real or not sim:
+    real, sim = (in_order(selections(run, window, "chosen", "eligible", "policy")) for run in pair.runs)
+    if not real.height or not sim.height:
         return skipped("one run has no selection in the common cycles")
     if pair.exact:
-        return equal(
-            "selections", *({f"selection {place}": sorted(row["chosen"]) for place, row in enumerate(side)} for side in (real, sim))
-        )
-    overlaps = [_jaccard(set(one["chosen"]), set(two["chosen"])) for one, two in zip(real, sim, strict=False)]
-    effect, n = fmean(overlaps), len(overlaps)
+        sets = (side.select("number", pl.col("chosen").list.sort()) for side in (real, sim))
+        return equal_rows("selections", "selection {number}", *sets)
+    overlaps = jaccard(real["chosen"], sim["chosen"])
+    effect, n = fmean(overlaps), overlaps.len()
     text = f"mean Jaccard {effect:.2f} over {n} selections"
-    if not all(row["policy"] in BY_POOL or len(row["chosen"]) == row["eligible"] for row in (*real, *sim)):
-        return Finding(None, f"{text} (`{real[0]['policy']}` draws: not enforced)", effect=effect, n=n)
+    settled = pl.col("policy").is_in(BY_POOL) | (pl.col("chosen").list.len() == pl.col("eligible"))
+    if not all(side.select(settled.all()).item() for side in (real, sim)):
+        return Finding(None, f"{text} (`{real['policy'][0]}` draws: not enforced)", effect=effect, n=n)
     judge = passed if effect >= TOL else failed
     return judge(text, effect=effect, tol=TOL, n=n)
 
 
-def _choices(run: Run, window: Window) -> list[dict[str, Any]]:
-    return selections(run, window).select("chosen", "eligible", "policy").to_dicts()
-
-
-def _jaccard(one: set[str], two: set[str]) -> float:
-    return len(one & two) / len(one | two) if one | two else 1.0
+def jaccard(real: pl.Series, sim: pl.Series) -> pl.Series:
+    """The overlap of both sets, place by place as far as both go; of two empty ones it is whole."""
+    n = min(real.len(), sim.len())
+    both = pl.DataFrame({"real": real[:n], "sim": sim[:n]}).select(
+        common=pl.col("real").list.set_intersection("sim").list.len(), all=pl.col("real").list.set_union("sim").list.len()
+    )
+    return both.select(overlap=pl.when(pl.col("all") > 0).then(pl.col("common") / pl.col("all")).otherwise(1.0))["overlap"]

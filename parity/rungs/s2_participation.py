@@ -1,13 +1,14 @@
 """S2: fast and slow trainers contribute as much."""
 
-from collections import Counter
 from collections.abc import Mapping
 
-from parity.compare import equal
+import polars as pl
+
 from parity.evidence import Pair, Run, Window
 from parity.pools import durations
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.statistics import variation
+from parity.tables import equal_rows
 
 TOL = 0.15
 CLASSES = 3
@@ -37,10 +38,10 @@ def participation(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (_contributors(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("trainers", *(dict(sorted(Counter(side).items())) for side in (real, sim)))
+        return equal_rows("trainers", "{trainer}", *(side.value_counts().sort("trainer") for side in (real, sim)))
     classes = speed_classes(pair.real.derived(durations))
-    one, two = ([classes[node] for node in side if node in classes] for side in (real, sim))
-    if not one or not two:
+    one, two = (side.replace_strict(classes, default=None, return_dtype=pl.Int64).drop_nulls() for side in (real, sim))
+    if not one.len() or not two.len():
         return skipped("one run has no contributor in the common cycles")
     return measured(variation(one, two, TOL, name="TVD of speed classes"))
 
@@ -51,6 +52,6 @@ def speed_classes(delays: Mapping[str, float]) -> dict[str, int]:
     return {node: ranks[delay] * CLASSES // len(delays) for node, delay in delays.items()}
 
 
-def _contributors(run: Run, window: Window) -> list[str]:
-    cohorts = window.in_cycles(run.rounds)["cohort"].to_list()
-    return [member["trainer"] for cohort in cohorts for member in cohort]
+def _contributors(run: Run, window: Window) -> pl.Series:
+    """The members of the common cycles, in commit order."""
+    return window.in_cycles(run.members)["trainer"]

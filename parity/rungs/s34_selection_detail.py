@@ -1,12 +1,11 @@
 """S34: the same trainers are chosen, from the same pool, with as many in flight."""
 
-import polars as pl
-
-from parity.compare import equal
 from parity.evidence import Pair, Window
+from parity.pools import selections
 from parity.rung import DIST, LOGICAL, Finding, failed, measured, rung
 from parity.sizes import over_concurrency
 from parity.statistics import mean
+from parity.tables import equal_rows, in_order
 
 COLUMNS = ("chosen", "eligible", "candidates", "in_flight", "pending", "concurrency", "goal", "policy", "eligible_fp")
 
@@ -36,18 +35,10 @@ def selection_detail(pair: Pair, window: Window) -> Finding:
     over = [f"{run.side} {fault}" for run in pair.runs for fault in over_concurrency(run)]
     if over:
         return failed(f"{len(over)} dispatches over C: {over[0]}", effect=float(len(over)), tol=0.0, detail=over[:5])
-    frames = {run.side: window.in_cycles(run.frame("selection")).sort("_seq") for run in pair.runs}
+    real, sim = (selections(run, window, *COLUMNS) for run in pair.runs)
     if pair.exact:
-        return equal("selections", _series(frames["real"]), _series(frames["sim"]))
-    real, sim = frames["real"], frames["sim"]
+        return equal_rows("selections", "selection {number} (cycle {cycle})", in_order(real), in_order(sim))
     return measured(
         mean(real["chosen"].list.len(), sim["chosen"].list.len(), 0.05, name="mean chosen", relative=True),
         mean(real["in_flight"], sim["in_flight"], 0.15, name="mean in flight", relative=True),
     )
-
-
-def _series(frame: pl.DataFrame) -> dict[str, object]:
-    return {
-        f"selection {number} (cycle {row['cycle']})": {name: row[name] for name in COLUMNS}
-        for number, row in enumerate(frame.iter_rows(named=True))
-    }

@@ -1,13 +1,15 @@
 """Sdet: equal pools give equal decisions."""
 
-from typing import Any
+import polars as pl
 
-from parity.evidence import Pair, Run, Window
+from parity.evidence import Pair, Window
 from parity.pools import selections
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
+from parity.tables import in_order
 
 BY_POOL = ("all",)
 """Policies whose choice is a function of the set to choose from, and of nothing else."""
+DESYNC = "DESYNC"
 
 
 @rung(
@@ -34,33 +36,30 @@ def decision_determinism(pair: Pair, window: Window) -> Finding:
     Known limits: in the fidelity tier a policy that draws from the pool in its order, or looks at utilities, may choose
         differently from one set; there the number is shown without a verdict.
     """
-    real, sim = (_decisions(run, window) for run in pair.runs)
-    if not real or not sim:
+    real, sim = (in_order(selections(run, window, "eligible_fp", "chosen", "policy")) for run in pair.runs)
+    n = min(real.height, sim.height)
+    if not n:
         return skipped("one run has no selection in the common cycles")
-    both = list(zip(real, sim, strict=False))
-    wrong = [(number, _parted(one, two)) for number, (one, two) in enumerate(both) if _parted(one, two)]
-    desynced = [number for number, what in wrong if what == "DESYNC"]
-    first = f"; first at selection {wrong[0][0]} (cycle {both[wrong[0][0]][0]['cycle']}): {wrong[0][1]}" if wrong else ""
-    text = f"{len(both)} selections, {len(wrong) - len(desynced)} from other pools, {len(desynced)} choose otherwise from one pool{first}"
-    shown = [f"real {one['chosen']}   sim {two['chosen']}" for one, two in (both[number] for number, _ in wrong[:3])]
+    wrong = parted(real, sim)
+    desynced = wrong.filter(pl.col("parted") == DESYNC).height
+    first = "; first at selection {number} (cycle {cycle}): {parted}".format(**wrong.row(0, named=True)) if wrong.height else ""
+    text = f"{n} selections, {wrong.height - desynced} from other pools, {desynced} choose otherwise from one pool{first}"
+    shown = [f"real {one}   sim {two}" for one, two in wrong.head(3).select("chosen", "chosen_sim").iter_rows()]
     if pair.exact:
-        return failed(text, effect=len(wrong) / len(both), tol=0.0, n=len(both), detail=shown) if wrong else _held(text, len(both))
-    if not all(row["policy"] in BY_POOL for row in real):
-        return Finding(None, f"{text} (`{real[0]['policy']}` looks at more than the set)", effect=len(desynced) / len(both), n=len(both))
-    return failed(text, effect=len(desynced) / len(both), tol=0.0, n=len(both), detail=shown) if desynced else _held(text, len(both))
+        return failed(text, effect=wrong.height / n, tol=0.0, n=n, detail=shown) if wrong.height else _held(text, n)
+    if not real["policy"].is_in(BY_POOL).all():
+        return Finding(None, f"{text} (`{real['policy'][0]}` looks at more than the set)", effect=desynced / n, n=n)
+    return failed(text, effect=desynced / n, tol=0.0, n=n, detail=shown) if desynced else _held(text, n)
 
 
 def _held(text: str, n: int) -> Finding:
     return passed(text, effect=0.0, tol=0.0, n=n)
 
 
-def _decisions(run: Run, window: Window) -> list[dict[str, Any]]:
-    return selections(run, window).select("cycle", "eligible_fp", "chosen", "policy").to_dicts()
-
-
-def _parted(real: dict[str, Any], sim: dict[str, Any]) -> str | None:
-    """Which of the two, and None for neither. Another number wanted isn't another decision."""
-    if real["eligible_fp"] != sim["eligible_fp"]:
-        return "INPUT DIVERGENCE"
-    same_want = len(real["chosen"]) == len(sim["chosen"])
-    return "DESYNC" if real["chosen"] != sim["chosen"] and same_want else None
+def parted(real: pl.DataFrame, sim: pl.DataFrame) -> pl.DataFrame:
+    """The selections that differ, and in what: `parted`. Another number wanted isn't another decision."""
+    both = real.join(sim, on="number", suffix="_sim", maintain_order="left")
+    other_choice = (pl.col("chosen") != pl.col("chosen_sim")) & (pl.col("chosen").list.len() == pl.col("chosen_sim").list.len())
+    other_pool = pl.col("eligible_fp").ne_missing(pl.col("eligible_fp_sim"))
+    what = pl.when(other_pool).then(pl.lit("INPUT DIVERGENCE")).when(other_choice).then(pl.lit(DESYNC))
+    return both.with_columns(parted=what).drop_nulls("parted")

@@ -1,9 +1,9 @@
 """Sr: as many slots stay held after a close."""
 
-from parity.compare import equal
 from parity.evidence import Pair, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.statistics import mean
+from parity.tables import equal_rows
 
 TOL = 0.3
 
@@ -23,6 +23,6 @@ def residence_level(pair: Pair, window: Window) -> Finding:
     """
     frames = [window.in_cycles(run.rounds).select("cycle", "in_flight") for run in pair.runs]
     if pair.exact:
-        return equal("closes", *({f"close of cycle {cycle}": held for cycle, held in frame.iter_rows()} for frame in frames))
+        return equal_rows("closes", "close of cycle {cycle}", *frames)
     real, sim = (frame["in_flight"].drop_nulls() for frame in frames)
     return measured(mean(real, sim, TOL, name="mean in flight", relative=True))

@@ -33,5 +33,5 @@ def selector_score(pair: Pair, window: Window) -> Finding:
 
 def scores(run: Run, window: Window) -> pl.DataFrame:
     """A row per score in the common cycles: selection, trainer, how, score, utility, uncertainty, penalty."""
-    frame = selections(run, window).select("scores").with_row_index("selection")
+    frame = selections(run, window, "scores").select("scores").with_row_index("selection")
     return frame.explode("scores").drop_nulls("scores").unnest("scores")

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity.evidence import Pair, Run, Window
+from parity.phases import with_phases
 from parity.rung import DIST, PHYSICAL, Finding, failed, passed, rung, skipped
 from parity.statistics import ALPHA, quantile_share
 
@@ -40,9 +41,8 @@ def training_budget(pair: Pair, window: Window) -> Finding:
 
 def computed(run: Run) -> NDArray[np.float64]:
     """(jobs, 2): measured compute and modelled D of each job, seconds."""
-    rounds = run.frame("trainer_round")
-    compute = rounds["phases"].str.json_path_match("$.compute").cast(float)
-    return rounds.select("delay_ns").with_columns(compute=compute).drop_nulls().select("compute", d="delay_ns").to_numpy() * [1.0, 1e-9]
+    jobs = with_phases(run, "delay_ns").select("compute", d="delay_ns").drop_nulls()
+    return jobs.to_numpy() * [1.0, 1e-9]
 
 
 def budgets(run: Run) -> NDArray[np.float64]:

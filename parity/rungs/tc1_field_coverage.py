@@ -118,7 +118,7 @@ def coverage(run: Run) -> Look:
 
 def _absence(run: Run, need: Required) -> str | None:
     kind, _, name = need.field.partition(".")
-    frame = run.frame(kind)
+    frame = run.frame(kind, *{name, *(need.rows.meta.root_names() if need.rows is not None else ())})
     if not frame.height:
         return f"`{need.field}` is required: there is no {kind} record"
     column = (frame if need.rows is None else frame.filter(need.rows))[name]

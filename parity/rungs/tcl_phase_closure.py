@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from parity.evidence import Pair, Run, Window
+from parity.phases import with_phases
 from parity.rung import INV, PHYSICAL, Finding, rung
 from parity.single import Look, in_each
 from parity.statistics import ALPHA, quantile_share
@@ -52,22 +53,24 @@ def closure(run: Run) -> Look:
 def _jobs(run: Run) -> pl.DataFrame:
     """Jobs that were received and answered in one life of their trainer."""
     keys = ["id", "trainer", "_incarnation"]
-    received, sent = (run.frame(kind).select(*keys, at="_t_ns").unique(keys) for kind in ("task_recv", "task_send"))
+    received, sent = (
+        run.frame(kind, *keys, "_t_ns").rename({"_t_ns": "at"}).unique(keys, keep="first") for kind in ("task_recv", "task_send")
+    )
     walls = received.join(sent, on=keys, suffix="_sent").select(*keys, wall=(pl.col("at_sent") - pl.col("at")) / 1e9)
-    jobs = run.frame("trainer_round").unique(keys, maintain_order=True).join(walls, on=keys, maintain_order="left")
-    return _closed(jobs.rename({"id": "number"}), TRAINER)
+    told = with_phases(run, *keys, "phases").unique(keys, keep="first", maintain_order=True).filter(pl.col("phases").is_not_null())
+    return _closed(told.join(walls, on=keys, maintain_order="left").rename({"id": "number"}), TRAINER)
 
 
 def _cycles(run: Run) -> pl.DataFrame:
     wall = pl.col("wall_s") - pl.col("wall_s").shift(1)
-    return _closed(run.rounds.with_columns(number="cycle", wall=wall).drop_nulls("wall"), AGGREGATOR)
+    told = {name: pl.col("phases").str.json_path_match(f"$.{name}").cast(pl.Float64) for name in AGGREGATOR}
+    return _closed(run.rounds.with_columns(number="cycle", wall=wall, **told).drop_nulls(["wall", "phases"]), AGGREGATOR)
 
 
 def _closed(frame: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
     """number, wall, the phases, their total, how far it is off, and how far it may be."""
-    told = {name: pl.col("phases").str.json_path_match(f"$.{name}").cast(pl.Float64) for name in names}
-    phases = {name: one.fill_null(0.0) if name in OPTIONAL else one for name, one in told.items()}
-    sums = frame.drop_nulls("phases").select("number", "wall", **phases).with_columns(total=pl.sum_horizontal(names))
+    phases = [pl.col(name).fill_null(0.0) if name in OPTIONAL else pl.col(name) for name in names]
+    sums = frame.select("number", "wall", *phases).with_columns(total=pl.sum_horizontal(names))
     allowed = pl.max_horizontal(pl.col("wall").abs() * RELATIVE, pl.lit(ABSOLUTE_S))
     return sums.with_columns(off=(pl.col("total") - pl.col("wall")).abs(), allowed=allowed)
 

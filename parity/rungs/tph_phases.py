@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity.evidence import Pair, Run, Window
+from parity.phases import with_phases
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
 from parity.statistics import ks
 
@@ -52,8 +53,7 @@ def _slack(real: NDArray[np.float64], sim: NDArray[np.float64]) -> float:
 
 def seconds(run: Run, phase: str) -> NDArray[np.float64]:
     """Measured seconds of one phase, of each job that has it."""
-    column = run.frame("trainer_round").sort("_seq")["phases"].str.json_path_match(f"$.{phase}").cast(float)
-    return column.drop_nulls().to_numpy()
+    return with_phases(run, "_seq").select("_seq", phase).sort("_seq")[phase].drop_nulls().to_numpy()
 
 
 def _without(pair: Pair, values: tuple[NDArray[np.float64], ...]) -> list[str]:

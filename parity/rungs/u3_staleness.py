@@ -2,10 +2,9 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Window
 from parity.rung import DIST, LOGICAL, Finding, failed, measured, rung
-from parity.rungs.accepts import by_id
+from parity.rungs.accepts import equal_by_id
 from parity.statistics import ks, mean
 
 
@@ -31,11 +30,11 @@ def staleness(pair: Pair, window: Window) -> Finding:
     Known limits: refused updates are left out; why they were refused is a matter of the staleness policy.
     """
     for run in pair.runs:
-        before = run.accepts.filter(pl.col("staleness") < 0)
+        before = run.accepts("id", "staleness").filter(pl.col("staleness") < 0)
         if before.height:
             key, age = before.select("id", "staleness").row(0)
             return failed(f"{run.side}: {before.height} negative, first id {key}: {age}", effect=float(before.height), tol=0.0)
     if pair.exact:
-        return equal("accepted updates", *(by_id(run, window, "staleness") for run in pair.runs))
-    one, two = (window.in_cycles(run.accepts)["staleness"] for run in pair.runs)
+        return equal_by_id(pair, window, "accepted updates", "staleness")
+    one, two = (window.in_cycles(run.accepts("staleness"))["staleness"] for run in pair.runs)
     return measured(ks(one, two, 0.2), mean(one, two, 1.0, name="mean staleness"))

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 
+import polars as pl
+
 from parity.evidence import Pair, Run, Window
-from parity.ledger import Ledger, Row, ledger_of
+from parity.ledger import Ledger, ledger_of
 from parity.rung import INV, LOGICAL, Finding, rung
 from parity.single import Look, in_each
 
@@ -39,13 +41,16 @@ def conservation(run: Run) -> Look:
     """The cycles and rows of `run` that break the rule of conservation."""
     ledger = run.derived(ledger_of)
     faults = [*_cycles(run), *ledger.strays, *_ends(ledger), *_uncounted(ledger), *_overdue(run, ledger)]
-    waiting = [row for row in ledger.open if row.accepts]
-    note = f"ended with {len(ledger.open) - len(waiting)} rows open and {len(waiting)} accepts waiting"
-    return Look(run.rounds.height + len(ledger.rows), faults, note)
+    waiting = ledger.open.filter(pl.col("accepts") > 0).height
+    note = f"ended with {ledger.open.height - waiting} rows open and {waiting} accepts waiting"
+    return Look(run.rounds.height + ledger.rows.height, faults, note)
 
 
 def _cycles(run: Run) -> Iterator[str]:
-    for cycle, goal, cohort in run.rounds.select("cycle", "goal", "cohort").iter_rows():
+    """Cycles of another size than K, and those that have a trainer twice."""
+    twice = run.members.group_by("cycle", "trainer").len().filter(pl.col("len") > 1)["cycle"]
+    wrong = pl.col("cycle").is_in(twice.to_list()) | (pl.col("cohort").list.len() != pl.col("goal"))
+    for cycle, goal, cohort in run.rounds.filter(wrong).select("cycle", "goal", "cohort").iter_rows():
         if len(cohort) != goal:
             yield f"cycle {cycle} closed with {len(cohort)} accepts, K = {goal}"
         for trainer, times in Counter(member["trainer"] for member in cohort).items():
@@ -54,27 +59,31 @@ def _cycles(run: Run) -> Iterator[str]:
 
 
 def _ends(ledger: Ledger) -> Iterator[str]:
-    for row in ledger.rows.values():
-        if len(row.ends) > 1:
-            ends = ", ".join(f"{ending} in cycle {cycle}" for ending, _, cycle in row.ends)
-            yield f"id {row.id} of `{row.trainer}` ended {len(row.ends)} times: {ends}"
-        if len(row.accepts) > 1:
-            yield f"id {row.id} of `{row.trainer}` was accepted {len(row.accepts)} times"
+    told = pl.format("{} in cycle {}", "ending", "cycle")
+    wrong = ledger.rows.filter((pl.col("ends") > 1) | (pl.col("accepts") > 1)).select("id", "trainer", "ends", "accepts")
+    how = (
+        ledger.ends.join(wrong, on="id", how="semi", maintain_order="left")
+        .group_by("id")
+        .agg(how=told)
+        .with_columns(pl.col("how").list.join(", "))
+    )
+    for key, trainer, ends, accepts, told_ends in wrong.join(how, on="id", how="left", maintain_order="left").iter_rows():
+        if ends > 1:
+            yield f"id {key} of `{trainer}` ended {ends} times: {told_ends}"
+        if accepts > 1:
+            yield f"id {key} of `{trainer}` was accepted {accepts} times"
 
 
 def _uncounted(ledger: Ledger) -> Iterator[str]:
     """Updates that a cycle has and nobody accepted, and accepted ones that a later accept overtook into a cycle."""
-    closed = [row for row in ledger.rows.values() if _closed(row)]
-    last = max((row.accepts[0] for row in closed if row.accepts), default=-1)
-    for row in ledger.rows.values():
-        if _closed(row) and not row.accepts:
-            yield f"id {row.id} of `{row.trainer}` is in cycle {row.ends[0][2]} and was never accepted"
-        if row.accepts and not row.ends and row.accepts[0] < last:
-            yield f"id {row.id} of `{row.trainer}` was accepted and is in no cycle"
-
-
-def _closed(row: Row) -> bool:
-    return any(ending == "close" for ending, _, _ in row.ends)
+    last = ledger.rows.filter("closed")["accept_seq"].max()
+    overtaken = (pl.col("accepts") > 0) & (pl.col("ends") == 0) & (pl.col("accept_seq") < (-1 if last is None else last))
+    wrong = ledger.rows.filter((pl.col("closed") & (pl.col("accepts") == 0)) | overtaken)
+    for key, trainer, closed, cycle in wrong.select("id", "trainer", "closed", "end_cycle").iter_rows():
+        if closed:
+            yield f"id {key} of `{trainer}` is in cycle {cycle} and was never accepted"
+        else:
+            yield f"id {key} of `{trainer}` was accepted and is in no cycle"
 
 
 def _overdue(run: Run, ledger: Ledger) -> Iterator[str]:
@@ -82,6 +91,6 @@ def _overdue(run: Run, ledger: Ledger) -> Iterator[str]:
     frontier = run.rounds["stamp_ns"].max()
     if run.condition.tier != "exact" or not isinstance(frontier, int):
         return
-    for row in ledger.open:
-        if row.due_ns < frontier and not row.accepts:
-            yield f"id {row.id} of `{row.trainer}`, due at {row.due_ns / 1e9:.6f}, was lost: the last close is at {frontier / 1e9:.6f}"
+    lost = ledger.open.filter((pl.col("due_ns") < frontier) & (pl.col("accepts") == 0))
+    for key, trainer, due in lost.select("id", "trainer", "due_ns").iter_rows():
+        yield f"id {key} of `{trainer}`, due at {due / 1e9:.6f}, was lost: the last close is at {frontier / 1e9:.6f}"

@@ -2,13 +2,13 @@
 
 from statistics import fmean
 
+import numpy as np
 import polars as pl
-from scipy import stats
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
 from parity.rungs.lags import JITTER_S
+from parity.tables import equal_rows
 
 TOL = 0.7
 
@@ -35,39 +35,42 @@ def inter_arrival_order(pair: Pair, window: Window) -> Finding:
     Known limits: who is in the cycle of one run only is left out; L1 looks at the sets. A cycle with fewer than two common
         members has no order. The average is a fact: no sampling.
     """
-    real, sim = (_orders(run, window) for run in pair.runs)
-    common = {cycle: _common(order, sim[cycle]) for cycle, order in real.items() if cycle in sim}
-    ordered = {cycle: both for cycle, both in common.items() if len(both[0]) > 1}
-    if not ordered:
+    real, sim = _common(pair, window)
+    if not real.height:
         return skipped("no common cycle has two members in common")
     if pair.exact:
-        return equal("cycles", *({f"cycle {cycle}": both[side] for cycle, both in ordered.items()} for side in (0, 1)))
-    effect = fmean(_spearman(*both) for both in ordered.values())
+        return equal_rows("cycles", "cycle {cycle}", real, sim)
+    effect, n = fmean(_spearman(*both) for both in zip(real["order"].to_list(), sim["order"].to_list(), strict=True)), real.height
     if not all(_settled(run, window) for run in pair.runs):
-        return Finding(None, f"not enforced, arrivals decide: mean rank correlation {effect:.2f}", effect=effect, n=len(ordered))
+        return Finding(None, f"not enforced, arrivals decide: mean rank correlation {effect:.2f}", effect=effect, n=n)
     judge = passed if effect >= TOL else failed
-    return judge(f"mean rank correlation {effect:.2f} over {len(ordered)} cycles", effect=effect, tol=TOL, n=len(ordered))
+    return judge(f"mean rank correlation {effect:.2f} over {n} cycles", effect=effect, tol=TOL, n=n)
 
 
 def _settled(run: Run, window: Window) -> bool:
     """Whether the durations of its members settle the order of each cycle."""
-    members = window.in_cycles(run.rounds).select("cycle", "cohort").explode("cohort").unnest("cohort")
-    delays = run.frame("dispatch").select("id", "delay_ns").unique("id")
+    members = window.in_cycles(run.members)
+    delays = run.frame("dispatch", "id", "delay_ns").unique("id")
     lasting = members.join(delays, on="id").sort("cycle", "delay_ns")
     gaps = lasting.select("cycle", gap_s=pl.col("delay_ns").diff().over("cycle") / 1e9).drop_nulls()
     together = members.group_by("cycle").agg(pl.col("dispatched_ns").n_unique())["dispatched_ns"]
     return bool((together == 1).all()) and bool((gaps["gap_s"] > JITTER_S).all())
 
 
-def _orders(run: Run, window: Window) -> dict[int, list[str]]:
-    rows = window.in_cycles(run.rounds).select("cycle", "cohort").iter_rows()
-    return {cycle: [member["trainer"] for member in cohort] for cycle, cohort in rows}
-
-
-def _common(real: list[str], sim: list[str]) -> tuple[list[str], list[str]]:
-    """The trainers of both, in the order of each."""
-    return [node for node in real if node in sim], [node for node in sim if node in real]
+def _common(pair: Pair, window: Window) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """cycle, order: of each cycle that has two members in common, those that are in both runs, in the order of either."""
+    key = ["cycle", "trainer"]
+    real, sim = (window.in_cycles(run.members).select(key) for run in pair.runs)
+    one, two = (
+        side.join(other, on=key, how="semi", maintain_order="left").group_by("cycle", maintain_order=True).agg(order="trainer")
+        for side, other in ((real, sim), (sim, real))
+    )
+    several = one.filter(pl.col("order").list.len() > 1)
+    return several, several.select("cycle").join(two, on="cycle", maintain_order="left")
 
 
 def _spearman(real: list[str], sim: list[str]) -> float:
-    return float(stats.spearmanr(range(len(real)), [sim.index(node) for node in real]).statistic)
+    """The rank correlation of where each is in both orders."""
+    places = {node: place for place, node in reversed(list(enumerate(sim)))}
+    theirs = pl.Series([places[node] for node in real]).rank()
+    return float(np.corrcoef(np.arange(len(real)), theirs.to_numpy())[0, 1])

@@ -49,4 +49,5 @@ def eval_commit_timeliness(pair: Pair, window: Window) -> Finding:
 
 def _lags(run: Run, kind: str, stamp: pl.Expr) -> NDArray[np.float64]:
     """Seconds from stamp to release of each record of `kind`."""
-    return run.frame(kind).sort("_seq").select(lag=(pl.col("_t_ns") - stamp) / 1e9)["lag"].drop_nulls().to_numpy()
+    told = run.frame(kind, "_seq", "_t_ns", *stamp.meta.root_names()).sort("_seq")
+    return told.select(lag=(pl.col("_t_ns") - stamp) / 1e9)["lag"].drop_nulls().to_numpy()

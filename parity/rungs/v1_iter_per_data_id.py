@@ -2,10 +2,13 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.statistics import ks, mean
+from parity.tables import equal_rows
+
+BIN = "bin {bin} (round {round}, data_id {data_id})"
+"""How a bin is named."""
 
 
 @rung(
@@ -30,14 +33,13 @@ def iter_per_data_id(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (iterations(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("bins", real, sim)
-    one, two = list(real.values()), list(sim.values())
+        return equal_rows("bins", BIN, real, sim)
+    one, two = real["closes"], sim["closes"]
     return measured(ks(one, two, 0.2, aligned=True), mean(one, two, 0.15, name="mean iterations", relative=True, aligned=True))
 
 
-def iterations(run: Run, window: Window) -> dict[str, int]:
-    """Bin -> closes it took, for the completed bins of the window, in their order."""
+def iterations(run: Run, window: Window) -> pl.DataFrame:
+    """bin, round, data_id, and the closes it took, of the completed bins of the window, in their order."""
     ordinal = pl.col("committed").cast(pl.Int64).cum_sum().shift(1, fill_value=0).alias("bin")
     rounds = window.in_bins(run, run.rounds).with_columns(ordinal)
-    counts = rounds.group_by("bin", maintain_order=True).agg(pl.len().alias("closes"), pl.last("round"), pl.last("data_id"))
-    return {f"bin {row['bin']} (round {row['round']}, data_id {row['data_id']})": row["closes"] for row in counts.iter_rows(named=True)}
+    return rounds.group_by("bin", maintain_order=True).agg(pl.last("round"), pl.last("data_id"), closes=pl.len().cast(pl.Int64))

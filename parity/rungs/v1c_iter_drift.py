@@ -1,12 +1,12 @@
 """V1c: the number of iterations a bin takes doesn't part slowly."""
 
-from itertools import accumulate
+import polars as pl
 
-from parity.compare import equal
 from parity.drift import drift
 from parity.evidence import Pair, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.rungs.v1_iter_per_data_id import iterations
+from parity.rungs.v1_iter_per_data_id import BIN, iterations
+from parity.tables import equal_rows
 
 
 @rung(
@@ -32,5 +32,5 @@ def iter_drift(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (iterations(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("bins", *(dict(zip(counts, accumulate(counts.values()), strict=True)) for counts in (real, sim)))
-    return measured(drift([*real.values()], [*sim.values()], 0.05, name="slope per 100 bins"))
+        return equal_rows("bins", BIN, *(counts.with_columns(pl.col("closes").cum_sum()) for counts in (real, sim)))
+    return measured(drift(real["closes"], sim["closes"], 0.05, name="slope per 100 bins"))

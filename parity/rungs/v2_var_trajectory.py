@@ -1,9 +1,9 @@
 """V2: the gate's variance takes the same course."""
 
-from parity.compare import equal
-from parity.evidence import Pair, Run, Window
+from parity.evidence import Pair, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.statistics import ks, mean
+from parity.tables import equal_rows
 
 
 @rung(
@@ -29,13 +29,8 @@ def var_trajectory(pair: Pair, window: Window) -> Finding:
         the threshold is itself of that size.
     """
     if pair.exact:
-        real, sim = (_course(run, window) for run in pair.runs)
-        return equal("cycles", real, sim)
+        return equal_rows("cycles", "cycle {cycle}", *(window.in_cycles(run.rounds).select("cycle", "variance") for run in pair.runs))
     one, two = (window.in_bins(run, run.rounds)["variance"].drop_nulls() for run in pair.runs)
     if not one.len() or not two.len():
         return skipped("no variance is defined in the completed bins of one run")
     return measured(ks(one, two, 0.2), mean(one, two, 0.02, name="mean V"))
-
-
-def _course(run: Run, window: Window) -> dict[str, float | None]:
-    return {f"cycle {cycle}": value for cycle, value in window.in_cycles(run.rounds).select("cycle", "variance").iter_rows()}

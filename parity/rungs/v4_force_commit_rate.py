@@ -1,9 +1,11 @@
 """V4: as many commits are forced, and for the same reasons."""
 
-from parity.compare import equal
+import polars as pl
+
 from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.statistics import mean
+from parity.tables import equal_rows, in_order
 
 UNFORCED = ("natural", "pool_size", "n_eff", "goal")
 
@@ -30,21 +32,17 @@ def force_commit_rate(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (_reasons(run, window) for run in pair.runs)
     if pair.exact:
-        return equal("commits", _labelled(real), _labelled(sim))
+        return equal_rows("commits", "commit of bin {number}", in_order(real.to_frame()), in_order(sim.to_frame()))
     shares = {f"share of {reason}": (reason,) for reason in sorted({*real, *sim})}
     forced = tuple(reason for reason in {*real, *sim} if reason not in UNFORCED)
     return measured(
         *(
-            mean([reason in those for reason in real], [reason in those for reason in sim], 0.05, name=name, aligned=True)
+            mean(real.is_in(those), sim.is_in(those), 0.05, name=name, aligned=True)
             for name, those in ({"forced share": forced} | shares).items()
         )
     )
 
 
-def _reasons(run: Run, window: Window) -> list[str]:
-    rounds = window.in_bins(run, run.rounds)
-    return rounds.filter(rounds["committed"])["reason"].to_list()
-
-
-def _labelled(reasons: list[str]) -> dict[str, str]:
-    return {f"commit of bin {number}": reason for number, reason in enumerate(reasons)}
+def _reasons(run: Run, window: Window) -> pl.Series:
+    """Of each commit, in order."""
+    return window.in_bins(run, run.rounds).filter("committed")["reason"]

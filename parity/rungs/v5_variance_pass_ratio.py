@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.rungs.v4_force_commit_rate import UNFORCED
 from parity.statistics import mean
+from parity.tables import equal_rows
 
 KEEP = "keep"
 
@@ -35,7 +35,7 @@ def variance_pass_ratio(pair: Pair, window: Window) -> Finding:
     """
     real, sim = (window.in_bins(run, run.rounds) for run in pair.runs)
     if pair.exact:
-        return equal("closes", _passes(real), _passes(sim))
+        return equal_rows("closes", "cycle {cycle}", _passes(real), _passes(sim))
     both = _shares(pair.real, window).join(_shares(pair.sim, window), on="bin", suffix="_sim").sort("bin")
     if not both.height:
         return skipped("no bin was judged by the gate in both runs")
@@ -47,8 +47,8 @@ def _judged(rounds: pl.DataFrame) -> pl.DataFrame:
     return rounds.filter(pl.col("reason").is_in([*UNFORCED, KEEP]))
 
 
-def _passes(rounds: pl.DataFrame) -> dict[str, bool]:
-    return {f"cycle {cycle}": reason != KEEP for cycle, reason in _judged(rounds).select("cycle", "reason").iter_rows()}
+def _passes(rounds: pl.DataFrame) -> pl.DataFrame:
+    return _judged(rounds).select("cycle", passed=pl.col("reason") != KEEP)
 
 
 def _shares(run: Run, window: Window) -> pl.DataFrame:

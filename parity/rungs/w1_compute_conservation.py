@@ -44,7 +44,7 @@ def _computes(run: Run, window: Window) -> tuple[int, int, int]:
     """(computes, accepts, jobs that a later incarnation did again)."""
     rounds = window.in_cycles(run.rounds)
     last = rounds["stamp_ns"].max()
-    due = run.frame("dispatch").filter(pl.col("due_ns") < last).select("id").unique()
-    jobs = run.frame("trainer_round").join(due, on="id", how="semi").group_by("id", "_incarnation").len()
+    due = run.frame("dispatch", "id", "due_ns").filter(pl.col("due_ns") < last).select("id").unique()
+    jobs = run.frame("trainer_round", "id", "_incarnation").join(due, on="id", how="semi").group_by("id", "_incarnation").len()
     each = jobs.group_by("id").agg(pl.col("len").max(), again=pl.len() - 1)
     return int(each["len"].sum()), int(rounds["cohort"].list.len().sum()), int(each["again"].sum())

@@ -339,7 +339,8 @@ class Books:
             record = replace(record, vclock_ns=now, wall_s=now / SECOND / 50)
         else:
             wall = self._clock(now) / SECOND
-            phases = {"wait": wall - self._closed - 0.01, "work": 0.01}
+            work = min(0.01, wall - self._closed)
+            phases = {"wait": wall - self._closed - work, "work": work}
             record, self._closed = replace(record, wall_s=wall, lag_s=wall - now / SECOND, phases=phases), wall
         self.agg(now, record)
 
