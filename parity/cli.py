@@ -48,6 +48,7 @@ def _once(options: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The arguments of `flame parity`."""
     parser = argparse.ArgumentParser(prog="flame parity", description="Whether real runs and their simulated twins agree.")
     parser.add_argument(
         "paths", nargs="*", type=Path, metavar="PATH", help="runs, or folders of runs (default: the newest pairs under runs/)"

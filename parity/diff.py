@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The arguments of `flame diff`."""
     parser = argparse.ArgumentParser(prog="flame diff", description="Walk the released sequences of two runs side by side.")
     parser.add_argument("runs", nargs=2, type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("--logical", action="store_true", help="leave out everything of the clock: stamps, dues, ages, durations")
