@@ -11,9 +11,9 @@ import argparse
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,7 +33,7 @@ PLAIN_MAINS = fleet.worker_main, fleet.aggregator_main
 
 APART: dict[str, Any] = {
     "baseline": "apart", "trainers": 4, "goal": 4, "concurrency": 4, "loop": "sync", "staleness": "exact", "commit": ["agg_goal"],
-    "commit_order": "arrival", "pacing": "relative", "delays": {"values": [0.3, 0.65, 1.0, 1.35]}, "stop": {"cycles": 4},
+    "commit_order": "arrival", "pacing": "relative", "delays": {"values": [0.6, 1.3, 2.0, 2.7]}, "stop": {"cycles": 4},
     "limits": {"resend_s": 0.5, "heartbeat_s": 0.25, "grace_s": 1.5},
 }  # fmt: skip
 """Arrival order, and arrivals so far apart that only a fault can swap them; each cycle begins anew."""
@@ -42,16 +42,17 @@ QUICK: dict[str, Any] = ASYNC | {"limits": {"resend_s": 0.5, "heartbeat_s": 0.25
 """Stamp order."""
 
 
-TRIES = 3
+TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Both runs, and the step of the real one where the fault shows."""
+    """Both runs, the step of the real one where the fault shows, and one after which it was done, where that is known."""
 
     real: Path
     sim: Path
     step: int | None
+    after: int = -1
 
 
 class Study:
@@ -64,51 +65,58 @@ class Study:
         """A clean simulated run and a real one. what: the harm, given the simulated run."""
         condition = Condition.model_validate(shape | {"seed": seed})
         sim = flame.run(condition, World(kind="sim"), runs=self.runs).path
-        if what is not None:
-            os.environ[harm.HARM] = orjson.dumps(what(sim)).decode()
+        done = what(sim) if what else {}
+        if done:
+            os.environ[harm.HARM] = orjson.dumps(done).decode()
             fleet.worker_main, fleet.aggregator_main = harm.worker, harm.aggregator
         try:
             real = flame.run(condition, World(kind="real", broker=self._broker), runs=self.runs, ui=ui).path
         finally:
             os.environ.pop(harm.HARM, None)
             fleet.worker_main, fleet.aggregator_main = PLAIN_MAINS
-        return Pairing(real, sim, first_step(real, sim, stamps=condition.tier == "exact"))
+        step = first_step(real, sim, stamps=condition.tier == "exact", of=done.get("id")) if (real / "journal").is_dir() else None
+        return Pairing(real, sim, step)
 
     def shown(self, cause: str, number: int) -> Pairing:
-        """A pair in which the fault shows. One that changed nothing (two arrivals that kept their order after all) is made again."""
+        """A pair in which the fault shows first. One in which it changed nothing (two arrivals that kept their order after
+        all), or only after the load of the machine had swapped two others, or that never began, is made again.
+        """
         for _ in range(TRIES):
             made: Pairing = getattr(self, cause.lower())(number)
-            if made.step is not None:
+            if made.step is not None and made.step > made.after:
                 return made
-            print(f"{cause:8} {number}  the fault changed nothing; made again", flush=True)
+            print(f"{cause:8} {number}  the fault did not show first; made again", flush=True)
         raise RuntimeError(f"{cause} {number} did not show in {TRIES} runs; see {made.real}")
 
     # ---- one maker a cause; `number` counts its cases
 
     def race(self, number: int) -> Pairing:
         """Two trainers are 4 ms apart, and the first one's update leaves 40 ms late once."""
-        close = APART | {"delays": {"values": [0.3, 0.65, 0.654, 1.35]}}
+        close = APART | {"delays": {"values": [0.6, 1.3, 1.304, 2.7]}}
         return self.pair(close, number, what=lambda sim: {"what": "hold", "id": assign(sim, "t1", number % 4), "seconds": 0.04})
 
     def overrun(self, number: int) -> Pairing:
         """A compute takes until after the next trainer's update."""
-        node, seconds = [("t0", 0.85), ("t1", 1.2), ("t2", 1.55)][number % 3]
+        node, seconds = [("t0", 1.65), ("t1", 2.35), ("t2", 3.05)][number % 3]
         return self.pair(APART, number, what=lambda sim: {"what": "sleep", "id": assign(sim, node, number % 4), "seconds": seconds})
 
     def lost(self, number: int) -> Pairing:
         """An update never gets through: the others go on without it (arrival order), or wait until the ceiling (stamp order)."""
         if number % 2:
-            shape, cycle = QUICK | {"stop": {"cycles": 20, "wall_s": 20.0}}, number
+            shape, cycle = QUICK | {"stop": {"cycles": 20, "wall_s": 45.0}}, number
             return self.pair(shape, number, what=lambda sim: {"what": "drop", "id": accepted(sim, cycle, 1)})
-        shape = APART | {"goal": 3, "delays": {"values": [0.3, 0.65, 1.0, 2.5]}, "stop": {"cycles": 4, "wall_s": 60.0}}
+        shape = APART | {"goal": 3, "delays": {"values": [0.6, 1.3, 2.0, 4.95]}, "stop": {"cycles": 4, "wall_s": 60.0}}
         return self.pair(shape, number, what=lambda sim: {"what": "drop", "id": accepted(sim, 1 + number % 3, number // 2 % 2)})
 
     def fault(self, number: int) -> Pairing:
         """A worker is killed or frozen: for good (stamp order), or until it is started again (arrival order)."""
         if number % 2:
             shape = QUICK | {"limits": QUICK["limits"] | {"respawns": 0}, "goal": 2, "concurrency": 4}
-            return self.pair(shape, number, Harm(self.runs, 2 + number, kill_worker))
-        return self.pair(APART, number, Harm(self.runs, 1 + number % 3, freeze_worker if number % 4 == 0 else kill_worker))
+            ui = Harm(self.runs, 2 + number, kill_worker)
+        else:
+            shape, ui = APART, Harm(self.runs, 1 + number % 3, freeze_worker if number % 4 == 0 else kill_worker)
+        made = self.pair(shape, number, ui)
+        return made if made.step is None else replace(made, after=closing(made.real, ui.at))
 
     def logic(self, number: int) -> Pairing:
         """A choice that is no function of its view; a result that is none of its task; an effect that was not the machine's."""
@@ -149,12 +157,24 @@ def journal(run: Path) -> list[dict[str, Any]]:
     return [step for step in steps if step["node"] == "aggregator"]
 
 
-def first_step(real: Path, sim: Path, stamps: bool) -> int | None:
-    """The real run's step of the first release, intrusion, chosen cohort or update that the simulated one hasn't in that place."""
+def closing(run: Path, cycles: int) -> int:
+    """The step at which that many cycles had closed."""
+    closes = (
+        step["seq"] for step in journal(run) for effect in step["effects"] or [] if effect.get("record", {}).get("kind") == "agg_round"
+    )
+    return next(islice(closes, cycles - 1, None))
+
+
+def first_step(real: Path, sim: Path, stamps: bool, of: int | None = None) -> int | None:
+    """The real run's step of the first release, intrusion, chosen cohort or update that the simulated one hasn't in that place.
+
+    None where there is no such step, and where the simulated run has another update there than `of`, the one that was harmed.
+    """
     mine, theirs = list(_happened(journal(real), stamps)), list(_happened(journal(sim), stamps))
     for one, two in zip_longest(mine, theirs):
         if one is None or two is None or one[1] != two[1]:
-            return one[0] if one is not None else journal(real)[-1]["seq"]
+            harmed = of is None or (two is not None and isinstance(two[1], tuple) and two[1][3] == of)
+            return None if not harmed else one[0] if one is not None else journal(real)[-1]["seq"]
     return None
 
 

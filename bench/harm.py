@@ -54,10 +54,13 @@ def _computing(harm: dict[str, Any], run: Callable[[Any, Any], Any]) -> None:
 
 
 class _Except:
-    """A learner that does one task in another way."""
+    """A learner that does one task in another way, and is asked for all else as it is."""
 
     def __init__(self, learner: Any, task: Any, run: Callable[[Any, Any], Any]) -> None:
         self._learner, self._task, self._run = learner, task, run
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._learner, name)
 
     def run(self, task: Any) -> Any:
         return self._run(self._learner, task) if task is self._task else self._learner.run(task)

@@ -14,13 +14,11 @@ import polars as pl
 
 from parity.compare import show
 from parity.evidence import Pair, Run
+from parity.lateness import disturbances, end_ns, is_on_time, jitter_s, span_of
 from parity.parting import Parting
 from parity.released import INTRUSION, UPDATE, Released, Row, View, effect_of
 from parity.replayed import Replayed, replayed_if_readable
 from parity.story import Cause, Names
-
-DOWN = ("respawn", "gone", "disconnected", "reconnected")
-"""Faults after which updates come late."""
 
 RECENT = 2
 """How many times C rows before the parting are "just before" it."""
@@ -148,7 +146,7 @@ def _lost_peer(case: Case) -> Evidence | None:
     for side in case.sides():
         if side.has is not None and side.has.key[1] == INTRUSION and _names_a_peer(side):
             return [f"{side.name} lost `{side.has.key[2]}`: {side.has.content}" if side.has.key[2] else f"{side.name} {side.has.content}"]
-        if side.update is not None and (told := _down_meanwhile(side)):
+        if side.update is not None and (told := _down_meanwhile(side, side.update)):
             return [f"{side.name} released update {side.update} late, or never: it waited for a fault", *told]
     return None
 
@@ -160,42 +158,13 @@ def _names_a_peer(side: Lack) -> bool:
     return bool(side.has.key[2]) or side.has.content in voids
 
 
-def _down_meanwhile(side: Lack) -> Evidence:
-    """Faults and lost peers between the dispatch of the lacking update and its release, if that was late indeed."""
-    span = _span(side)
-    if span is None:
+def _down_meanwhile(side: Lack, update: int) -> Evidence:
+    """What went down or came back between the dispatch of the lacking update and its release, if that was late indeed."""
+    span = span_of(side.run, update)
+    if span is None or is_on_time(side.run, update):
         return []
-    if _is_on_time(side):
-        return []
-    between = pl.col("_t_ns").is_between(*span)
-    faults = side.run.frame("fault").filter(pl.col("what").is_in(DOWN) & between).select("_t_ns", "what", "node", "detail")
-    peers = side.run.frame("peer").filter(~pl.col("up") & ~pl.col("planned") & between).select("_t_ns", "node", "why")
-    told = [(at, f"{what} {node}: {detail}") for at, what, node, detail in faults.iter_rows()]
-    told += [(at, f"`{node}` down: {why}") for at, node, why in peers.iter_rows()]
-    return [f"{side.name} {at / 1e9:.3f} {line}" for at, line in sorted(told)[:3]]
-
-
-def _is_on_time(side: Lack) -> bool:
-    """Whether the lacking update was no later than others are."""
-    lateness = side.run.frame("lateness").select("id", "late_s").drop_nulls()
-    late = lateness.filter(pl.col("id") == side.update)["late_s"].max()
-    others = lateness.filter(pl.col("id") != side.update)["late_s"].max()
-    return isinstance(late, float) and isinstance(others, float) and late <= others
-
-
-def _span(side: Lack) -> tuple[int, int] | None:
-    """From the dispatch of the lacking update to its release, or to the end of the run; on the run's clock."""
-    dispatched = side.run.frame("dispatch").filter(pl.col("id") == side.update)["_t_ns"]
-    released = side.run.frame("lateness").filter(pl.col("id") == side.update)["_t_ns"]
-    if not dispatched.len():
-        return None
-    return dispatched[0], released[0] if released.len() else _end_ns(side.run)
-
-
-def _end_ns(run: Run) -> int:
-    """The last instant of which its aggregator tells."""
-    told = [run.frame(kind)["_t_ns"].max() for kind in ("agg_round", "accepted", "run_end", "intrusion", "dispatch")]
-    return max((at for at in told if isinstance(at, int)), default=0)
+    between = side.run.derived(disturbances).filter(pl.col("_t_ns").is_between(*span, closed="none"))
+    return [f"{side.name} {at / 1e9:.3f} {told}" for at, told in between.head(3).iter_rows()]
 
 
 def _never_received(case: Case) -> Evidence | None:
@@ -203,7 +172,7 @@ def _never_received(case: Case) -> Evidence | None:
         if side.update is None or side.update in side.sequence.received:
             continue
         sent = side.run.frame("task_send").filter(pl.col("id") == side.update).select("trainer", "_t_ns")
-        if sent.height and _end_ns(side.run) - sent["_t_ns"][0] > jitter_s(side.run) * 1e9:
+        if sent.height and end_ns(side.run) - sent["_t_ns"][0] > jitter_s(side.run) * 1e9:
             at, trainer = sent["_t_ns"][0] / 1e9, sent["trainer"][0]
             return [f"{side.name} `{trainer}` sent update {side.update} at {at:.3f}, and it was never received", *_refused(side)]
     return None
@@ -293,13 +262,6 @@ def _race(case: Case, jitter: float, how: str) -> Evidence | None:
     if gap is None or gap > jitter:
         return None
     return [f"{parted.real.name} and {parted.sim.name} are {1e3 * gap:.1f} ms apart in {name}; {how} {1e3 * jitter:.1f} ms"]
-
-
-def jitter_s(run: Run) -> float:
-    """Over how many seconds the lateness of updates spreads that did not overrun; 0 where it isn't measured."""
-    overran = run.frame("trainer_round").filter("overran").select("id")
-    late = run.frame("lateness").join(overran, on="id", how="anti")["late_s"].drop_nulls()
-    return float(late.max()) - float(late.min()) if late.len() else 0.0  # type: ignore[arg-type]
 
 
 WITNESSES: tuple[tuple[Cause, Callable[[Case], Evidence | None]], ...] = (

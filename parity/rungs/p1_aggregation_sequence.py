@@ -5,6 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from parity.evidence import Pair, Run, Window
+from parity.pools import selections
 from parity.rung import DIST, LOGICAL, Finding, rung
 from parity.tables import equal_rows
 
@@ -28,11 +29,11 @@ def aggregation_sequence(pair: Pair, window: Window) -> Finding:
     Reads: agg_round.cohort; selection (whether everybody was chosen).
     Statistic: share of cycles whose sets differ.
     Tolerance: 0. In the fidelity tier it is enforced where the data leave no choice: every selection took all that
-        were eligible, and each cycle waited for all that it may hold (K = C). Elsewhere it is DIAG.
+        were eligible, and each cycle waited for all that it may hold (K = C), from equal pools. Elsewhere it is DIAG.
     Known limits: a difference of sets that a race of two arrivals made is no fault; U5 judges the order.
     """
     finding = equal_rows("contributor sets", "cycle {cycle}", *(_sets(run, window) for run in pair.runs))
-    if pair.exact or all(_without_choice(run) for run in pair.runs):
+    if pair.exact or (all(_without_choice(run) for run in pair.runs) and _from_equal_pools(pair, window)):
         return finding
     return replace(finding, ok=None, reason=f"not enforced, arrivals decide: {finding.reason}", detail=())
 
@@ -40,6 +41,12 @@ def aggregation_sequence(pair: Pair, window: Window) -> Finding:
 def _sets(run: Run, window: Window) -> pl.DataFrame:
     trainers = pl.col("cohort").list.eval(pl.element().struct.field("trainer")).list.sort()
     return window.in_cycles(run.rounds).select("cycle", trainers)
+
+
+def _from_equal_pools(pair: Pair, window: Window) -> bool:
+    """Whether arrivals changed nobody's being there."""
+    real, sim = (selections(run, window, "eligible_fp")["eligible_fp"].to_list() for run in pair.runs)
+    return real == sim
 
 
 def _without_choice(run: Run) -> bool:

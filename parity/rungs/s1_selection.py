@@ -19,7 +19,7 @@ TOL = 0.7
     stage=3,
     tier=DIST,
     domain=LOGICAL,
-    needs=["selection.chosen", "selection.eligible", "selection.policy"],
+    needs=["selection.chosen", "selection.eligible", "selection.eligible_fp", "selection.policy"],
     upstream=["Sdet"],
     over="cycles",
 )
@@ -28,13 +28,13 @@ def selection(pair: Pair, window: Window) -> Finding:
 
     What it checks: the chosen set of each selection of the common cycles.
     Why: it is the first thing that a user looks at, and the last that may differ without a reason further down.
-    Reads: selection.chosen, eligible, policy.
-    Statistic: equality of the sets (exact); their mean Jaccard index (fidelity).
+    Reads: selection.chosen, eligible, eligible_fp, policy.
+    Statistic: equality of the sets (exact); their mean Jaccard index over the selections from one pool (fidelity).
     Tolerance: exact 0; fidelity >= 0.7, where the policy chooses by the set alone or the whole pool was chosen.
     Known limits: in the fidelity tier a policy that draws has no reason to draw the same; there it is a number without a
-        verdict.
+        verdict. So it is of pools that differ, which arrivals decide: A2 and A2b compare them.
     """
-    real, sim = (in_order(selections(run, window, "chosen", "eligible", "policy")) for run in pair.runs)
+    real, sim = (in_order(selections(run, window, "chosen", "eligible", "eligible_fp", "policy")) for run in pair.runs)
     if not real.height or not sim.height:
         return skipped("one run has no selection in the common cycles")
     if pair.exact:
@@ -46,8 +46,13 @@ def selection(pair: Pair, window: Window) -> Finding:
     settled = pl.col("policy").is_in(BY_POOL) | (pl.col("chosen").list.len() == pl.col("eligible"))
     if not all(side.select(settled.all()).item() for side in (real, sim)):
         return Finding(None, f"{text} (`{real['policy'][0]}` draws: not enforced)", effect=effect, n=n)
+    one_pool = real["eligible_fp"][:n] == sim["eligible_fp"][:n]
+    alike = overlaps.filter(one_pool)
+    if not alike.len():
+        return Finding(None, f"{text}, no two from one pool (not enforced, arrivals decide)", effect=effect, n=n)
+    effect = fmean(alike)
     judge = passed if effect >= TOL else failed
-    return judge(text, effect=effect, tol=TOL, n=n)
+    return judge(f"mean Jaccard {effect:.2f} over {alike.len()} of {n} selections, from one pool", effect=effect, tol=TOL, n=n)
 
 
 def jaccard(real: pl.Series, sim: pl.Series) -> pl.Series:

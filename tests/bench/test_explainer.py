@@ -37,6 +37,13 @@ def test_the_first_step_that_differs_is_read_in_the_first_run(tmp_path: Path) ->
     assert first_step(run(tmp_path, "short", update(3, one)), plain, stamps=False) == 3
 
 
+def test_a_difference_that_is_not_of_the_harmed_update_does_not_count(tmp_path: Path) -> None:
+    one, two, three = [5, 5, "t0", 1], [7, 5, "t1", 2], [9, 5, "t2", 3]
+    plain = run(tmp_path, "plain", update(3, one), update(4, two), update(5, three))
+    swapped = run(tmp_path, "swapped", update(3, two), update(4, one), update(5, three))
+    assert [first_step(swapped, plain, stamps=False, of=harmed) for harmed in (None, 1, 2, 3)] == [3, 3, None, None]
+
+
 def test_a_forged_journal_is_chained_anew(tmp_path: Path) -> None:
     sends = step(3, []) | {"effects": [{"kind": "send", "msg": {"draw": 0}}]}
     path = run(tmp_path, "forged", step(2, []), sends)

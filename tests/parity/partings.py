@@ -73,19 +73,35 @@ def overrun(folder: Path, cycle: int) -> Parted:
     return parted
 
 
-def lost(folder: Path, cycle: int) -> Parted:
+def lost(folder: Path, cycle: int, **changes: Any) -> Parted:
     """FIRST's update was sent, and nobody has it."""
-    pair = write_pair(folder, arriving(condition()))
+    pair = write_pair(folder, arriving(condition(**changes)))
     one, two = ids(pair, cycle)
     for kind in ("accepted", "lateness"):
         Edit(pair.real).drop(kind, is_id(one))
     return pair, row_of(pair, cycle), f"update {two} of {SECOND}"
 
 
+def lost_before_a_fault(folder: Path, cycle: int) -> Parted:
+    """As `lost`, and a cycle later, when it had long been sent again, a worker was started again."""
+    parted = lost(folder, cycle, limits={"resend_s": 0.5})
+    Edit(parted[0].real).add(Fault("respawn", "w0", "exit code -9"), accepted_first(cycle + 1))
+    return parted
+
+
 def respawned(folder: Path, cycle: int) -> Parted:
     """FIRST's worker was started again meanwhile."""
     parted = overtaken(write_pair(folder, arriving(condition())), cycle, 0.52)
-    Edit(parted[0].real).add(Fault("respawn", "w0", "exit code -9"), _accepted_first(cycle))
+    Edit(parted[0].real).add(Fault("respawn", "w0", "exit code -9"), accepted_first(cycle))
+    return parted
+
+
+def two_held_up(folder: Path, cycle: int) -> Parted:
+    """FIRST's worker was started again, and held up another one of its trainers for longer still."""
+    parted = respawned(folder, cycle)
+    pair = parted[0]
+    rows = pair.sim.telemetry.frame("dispatch").filter(pl.col("cycle") == cycle).select("trainer", "id").rows()
+    Edit(pair.real).set("lateness", is_id(dict(rows)["t3"]), late_s=25.0)
     return parted
 
 
@@ -95,7 +111,7 @@ def peer_lost(folder: Path, cycle: int) -> Parted:
     one, _ = ids(pair, cycle)
     Edit(pair.real).add(
         Intrusion(Progress(cycle=cycle), f"lost `{FIRST}`: its respawns are spent", [one]),
-        _accepted_first(cycle),
+        accepted_first(cycle),
     )
     return pair, row_of(pair, cycle), "intrusion"
 
@@ -118,12 +134,12 @@ def unexplained(folder: Path, cycle: int) -> Parted:
     return overtaken(write_pair(folder, arriving(condition())), cycle, 0.0)
 
 
-def _accepted_first(cycle: int) -> Callable[[Line], bool]:
+def accepted_first(cycle: int) -> Callable[[Line], bool]:
     """The first accept of a cycle."""
     return lambda record: record["kind"] == "accepted" and record["at"]["cycle"] == cycle
 
 
 CAUSES: list[tuple[str, Callable[[Path, int], Any]]] = [
-    ("RACE", race), ("OVERRUN", overrun), ("LOST", lost), ("FAULT", respawned), ("FAULT", peer_lost), ("LOGIC", another_result),
-    ("LOGIC", out_of_order), ("UNKNOWN", unexplained),
+    ("RACE", race), ("OVERRUN", overrun), ("LOST", lost), ("LOST", lost_before_a_fault), ("FAULT", respawned), ("FAULT", two_held_up),
+    ("FAULT", peer_lost), ("LOGIC", another_result), ("LOGIC", out_of_order), ("UNKNOWN", unexplained),
 ]  # fmt: skip

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
+from flame.telemetry.records import Peer
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.document import document
 from parity.engine import Report
 from parity.evidence import Pair, Run
 from parity.explain import explain
+from parity.lateness import jitter_s
 from parity.story import Story
 from tests.parity.conftest import say_replayed
 from tests.parity.edits import Edit, cycle_is
 from tests.parity.fixtures import arriving, asynchronous, condition, write_pair
-from tests.parity.partings import CAUSES, ids, is_id, overtaken, race, respawned, row_of
+from tests.parity.partings import CAUSES, FIRST, accepted_first, ids, is_id, overtaken, race, respawned, row_of, two_held_up
 from tests.parity.test_report import text
 
 Judge = Callable[..., Report]
@@ -61,6 +63,22 @@ def test_a_fault_that_was_over_before_explains_nothing(tmp_path: Path) -> None:
     pair, *_ = respawned(tmp_path, 3)
     Edit(pair.real).lines(lambda lines: [line | {"t_ns": 0} if line["record"]["kind"] == "fault" else line for line in lines])
     assert told(pair).cause != "FAULT"
+
+
+def test_what_a_fault_held_up_is_no_jitter(tmp_path: Path) -> None:
+    pair, *_ = two_held_up(tmp_path, 3)
+    assert jitter_s(Run("real", RunDir(pair.real.path))) < 0.1
+    Edit(pair.real).drop("fault")
+    assert jitter_s(Run("real", RunDir(pair.real.path))) > 1
+
+
+def test_a_worker_that_was_down_before_the_dispatch_explains_it_when_it_comes_back(tmp_path: Path) -> None:
+    pair, *_ = respawned(tmp_path, 3)
+    Edit(pair.real).drop("fault")
+    Edit(pair.real).add(Peer(FIRST, True, "announced again", planned=False), accepted_first(3))
+    story = told(pair)
+    assert story.cause == "FAULT"
+    assert f"`{FIRST}` up: announced again" in " ".join(story.evidence)
 
 
 def test_a_fault_in_which_the_update_was_not_late_explains_nothing(tmp_path: Path) -> None:
