@@ -81,6 +81,7 @@ class _Child:
     def __init__(self, spec: Spec, name: str, pipe: Connection) -> None:
         self.mailbox: SimpleQueue[Any] = SimpleQueue()
         self._spec, self._name, self._pipe = spec, name, pipe
+        self._orphaned = False
 
     def __enter__(self) -> "_Child":
         os.environ.clear()
@@ -113,7 +114,9 @@ class _Child:
             self.mailbox.put(Orphaned())
 
     def wait_for_finish(self) -> None:
-        """Until the launcher says that everybody else is gone, or FINISH_WAIT."""
+        """Until the launcher says that everybody else is gone, or FINISH_WAIT; not at all without a launcher."""
+        if self._orphaned:
+            return
         patience = Timer(FINISH_WAIT, lambda: self.mailbox.put(Orphaned()))
         patience.daemon = True
         patience.start()
@@ -125,6 +128,7 @@ class _Child:
             while True:
                 self.mailbox.put(self._pipe.recv())
         except (EOFError, OSError):
+            self._orphaned = True
             self.mailbox.put(Orphaned())
             last = Timer(LAST_SECONDS, lambda: os._exit(3))
             last.daemon = True

@@ -84,7 +84,7 @@ def test_marks_quotes_and_line_breaks_in_cells(tmp_path):
     ("content", "message"),
     [
         (b"label,txt\na,b\n", r"has no column `text`\nhint: did you mean `txt`\? `--text-col` is one of label, txt"),
-        (b"", "has no column `text`"),
+        (b"", "is empty"),
         (b"label,text\n,b\n", r"has a text without a label at line 2"),
         (b"label,text\n", "has no row with a text"),
         (b"label,text\na,\xff\n", "isn't a CSV file in UTF-8"),
