@@ -25,6 +25,10 @@ FOUND_WAIT_S = 60.0
 """How long the first child may take to exist: the fork server loads torch before it."""
 
 
+class StartError(Exception):
+    """A run's processes can't be started. str() says why, and a remedy."""
+
+
 @dataclass(slots=True)
 class Child:
     """One process. life: which of its worker's, over all parts of a run. respawns: how often it was started again. buried: its
@@ -69,11 +73,14 @@ class Fleet:
         self.children: dict[str, Child] = {}
 
     def start(self) -> None:
-        """Start everybody. If the first child can't found the group it is killed, and the watch finds it dead."""
+        """Start everybody. Raises StartError where the first process isn't up in time: the others join its group."""
         self._start(AGGREGATOR, [AGGREGATOR], aggregator_main, ())
         if not self._spec.group:
             self.kill(AGGREGATOR)
-            return
+            raise StartError(
+                f"the aggregator's process wasn't up after {FOUND_WAIT_S:.0f} s, or ended at once\n"
+                "hint: see logs/aggregator.log; a machine that is this busy can't hold a real run: try again when it is quieter"
+            )
         for name, nodes in self._spec.slots().items():
             if name not in self._spec.remote():
                 self._start_worker(name, nodes, 0)

@@ -82,7 +82,9 @@ def transport_of(
 ) -> MqttTransport:
     """A connected one. listens: to presence and heartbeats of all. hears: the aggregator's heartbeats. Raises TransportError."""
     limits, access = spec.condition.limits, Access.of(spec.world)
-    transport = MqttTransport(spec.run.name, name, incarnation, spec.host, spec.port, nodes, mailbox.put, limits, listens, hears, access)
+    transport = MqttTransport(
+        spec.run.name, name, incarnation, spec.host, spec.port, nodes, mailbox.put, limits, listens, hears=hears, access=access
+    )
     transport.connect(limits.ready_wait_s)
     return transport
 

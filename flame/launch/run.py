@@ -22,7 +22,7 @@ from flame.config.world import World
 from flame.core.events import StopAsked
 from flame.core.time import in_seconds
 from flame.launch.asking import Asked, listening
-from flame.launch.fleet import Fleet
+from flame.launch.fleet import Fleet, StartError
 from flame.launch.hosting import Spec
 from flame.launch.measure import placed
 from flame.launch.placement import report
@@ -236,7 +236,7 @@ def _run_for_real(path: Path, condition: Condition, world: World, ui: Ui, asked:
             ui.noted(line)
         write_aside(path / "launcher.json", {"pid": os.getpid(), "group": fleet.group, "broker": broker.pid})
         seen = Watch(fleet, broker, path, condition, ui, asked).until_end()
-    except BrokerError as error:
+    except (BrokerError, StartError) as error:
         seen = Seen("CRASH", str(error), None)
     finally:
         if fleet is not None:

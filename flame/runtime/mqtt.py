@@ -95,9 +95,9 @@ class MqttTransport:
     mailbox_put: Callable[[Mail], None]
     limits: Limits
     listens_presence: bool
+    link_of: Callable[[Wiring], Link] = MqttLink
     hears: bool = False
     access: Access = ANYBODY
-    link_of: Callable[[Wiring], Link] = MqttLink
     _topics: Topics = field(init=False)
     _link: Link = field(init=False)
     _sender: bytes = field(init=False)

@@ -164,3 +164,11 @@ def _port(path: Path) -> int:
     broker = psutil.Process(launched(path)["broker"])
     family = [broker, *broker.children(recursive=True)]
     return next(c.laddr.port for process in family for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
+
+
+def test_a_first_process_that_does_not_come_up_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("flame.launch.fleet.FOUND_WAIT_S", 0.0)
+    real = run_for_real(condition(ASYNC), tmp_path)
+    assert real.verdict == "CRASH"
+    assert "the aggregator's process wasn't up after 0 s" in real.reason
+    assert "hint:" in real.reason
