@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from time import process_time
 
 from flame.config import Condition
 from flame.core.rng import derive
 from flame.core.tasks import Gradient
 from flame.learn.params import tensor
 from flame.learn.text import TextLearner
+from flame.learn.timing import timed
 
 PARTS = ("head", "adapter:1", "bitfit:2", "lora:2", "bitfit", "all")
 
@@ -108,14 +108,7 @@ def resident(line: str) -> int:
 
 def cpu(step: Callable[[int], object], bins: int) -> float:
     """Median CPU seconds of step(bin), each bin touched once before."""
-    for number in range(bins):
-        step(number)
-    spent = []
-    for number in range(bins):
-        start = process_time()
-        step(number)
-        spent.append(process_time() - start)
-    return median(spent)
+    return median(timed(step, bins))
 
 
 def row(arm: Arm, found: dict[str, float]) -> str:

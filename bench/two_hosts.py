@@ -1,6 +1,6 @@
 """A pair over two hosts, made of network namespaces: another network stack, and another monotonic clock. Needs root, iproute2, mosquitto.
 
-    python bench/two_hosts.py [RUN_SET] [--baseline NAME] [--clock-ahead 3600]
+    python -m bench.two_hosts [RUN_SET] [--baseline NAME] [--clock-ahead 3600]
 
     host a   10.77.0.1   mosquitto with TLS and passwords, the launcher, the aggregator, worker w0
     host b   10.77.0.2   worker w1, its monotonic clock an hour ahead, its own run folder
@@ -20,13 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-import trustme
-
-from flame.config.condition import Limits
 from flame.runtime.access import PASSWORD
-from flame.runtime.broker import find_mosquitto, mosquitto_configuration
+from tests.pairs.hosts import USERS, configured
 
-A, B, PORT, USER, SECRET = "10.77.0.1", "10.77.0.2", 8883, "alice", "a secret"
+A, B, PORT, USER = "10.77.0.1", "10.77.0.2", 8883, "alice"
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 300.0
 
@@ -57,18 +54,7 @@ def two_hosts() -> Iterator[tuple[str, str]]:
 @contextmanager
 def broker(host: str, folder: Path) -> Iterator[Path]:
     """Mosquitto on host a; the certificate of its authority."""
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(folder / "ca.pem")
-    server = authority.issue_cert(A)
-    server.private_key_pem.write_to_path(folder / "key.pem")
-    server.cert_chain_pems[0].write_to_path(folder / "cert.pem")
-    (folder / "acl").write_text("pattern readwrite flame/%u/#\n")
-    (folder / "passwords").touch(0o600)
-    sh("mosquitto_passwd", "-b", str(folder / "passwords"), USER, SECRET)
-    lines = mosquitto_configuration(PORT, Limits()).replace("allow_anonymous true", "allow_anonymous false").replace("127.0.0.1", A)
-    files = {"certfile": "cert.pem", "keyfile": "key.pem", "password_file": "passwords", "acl_file": "acl"}
-    (folder / "mosquitto.conf").write_text(lines + "".join(f"{key} {folder / name}\n" for key, name in files.items()))
-    process = subprocess.Popen(on(host, [str(find_mosquitto()), "-c", str(folder / "mosquitto.conf")]), stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(on(host, configured(folder, A, A, PORT)), stderr=subprocess.DEVNULL)
     sleep(1.0)
     try:
         yield folder / "ca.pem"
@@ -111,7 +97,7 @@ def main() -> int:
     parser.add_argument("--baseline", default="async_goal")
     parser.add_argument("--clock-ahead", type=int, default=3600, metavar="S")
     asked = parser.parse_args()
-    environment = os.environ | {PASSWORD: SECRET, "PYTHONPATH": str(ROOT), "FLAME_DATA": str(ROOT / "data")}
+    environment = os.environ | {PASSWORD: USERS[USER], "PYTHONPATH": str(ROOT), "FLAME_DATA": str(ROOT / "data")}
     with tempfile.TemporaryDirectory() as made, two_hosts() as (one, two):
         here, there = Path(made) / "a", Path(made) / "b"
         here.mkdir()

@@ -13,7 +13,7 @@ import trustme
 
 from flame.config.condition import Limits
 from flame.runtime.access import PASSWORD, Access
-from flame.runtime.broker import _free_port, find_mosquitto, mosquitto_configuration
+from flame.runtime.broker import LOOPBACK, _free_port, find_mosquitto, mosquitto_configuration
 from flame.runtime.probe import probe
 
 USERS = {"alice": "alice's secret", "bob": "bob's secret"}
@@ -37,15 +37,13 @@ class Shared:
         return Access(user, USERS[user], str(self.ca))
 
 
-@contextmanager
-def shared_broker(folder: Path) -> Iterator[Shared]:
-    """Mosquitto with TLS on a free port of this host."""
-    program, port = find_mosquitto(), _free_port()
+def configured(folder: Path, host: str, address: str, port: int) -> list[str]:
+    """How to start mosquitto on that address, with a certificate for `host`, the users' passwords and the access list."""
+    program = find_mosquitto()
     assert program is not None
-    folder.mkdir(parents=True)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
-    server = authority.issue_cert("localhost", "127.0.0.1")
+    server = authority.issue_cert(host)
     server.private_key_pem.write_to_path(folder / "key.pem")
     server.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     (folder / "acl").write_text(ACL)
@@ -53,11 +51,20 @@ def shared_broker(folder: Path) -> Iterator[Shared]:
     passwords.touch(0o600)
     for user, password in USERS.items():
         subprocess.run(["mosquitto_passwd", "-b", str(passwords), user, password], check=True, env=_with_sbin(), capture_output=True)
-    lines = mosquitto_configuration(port, Limits()).replace("allow_anonymous true", "allow_anonymous false")
+    lines = mosquitto_configuration(port, Limits()).replace("allow_anonymous true", "allow_anonymous false").replace(LOOPBACK, address)
     files = {"certfile": "cert.pem", "keyfile": "key.pem", "password_file": "passwords", "acl_file": "acl"}
     (folder / "mosquitto.conf").write_text(lines + "".join(f"{key} {folder / name}\n" for key, name in files.items()))
+    return [program, "-c", str(folder / "mosquitto.conf")]
+
+
+@contextmanager
+def shared_broker(folder: Path) -> Iterator[Shared]:
+    """Mosquitto with TLS on a free port of this host."""
+    folder.mkdir(parents=True)
+    port = _free_port()
+    command = configured(folder, "localhost", LOOPBACK, port)
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([program, "-c", str(folder / "mosquitto.conf")], stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         shared = Shared(port, folder / "ca.pem")
         _await(shared)
