@@ -114,7 +114,7 @@ class Struck:
         while not what() and self.launcher.poll() is None:
             if monotonic() > until:
                 raise TimeoutError(f"{said} was waited for for {PATIENCE_S:.0f} s")
-            sleep(0.01)
+            sleep(0.002)
 
     @property
     def run(self) -> Path | None:
@@ -125,7 +125,7 @@ class Struck:
         """Whether the moment has come."""
         match moment:
             case "start":
-                return self.run is not None and (blow.whom in ("group", "launcher") or self.pid(blow) is not None)
+                return self.run is not None
             case "middle":
                 return self.closes() >= CLOSED
             case "end" if blow.whom == "worker":
@@ -152,14 +152,13 @@ class Struck:
             return group
         return next((process.pid for process in self.processes() if process.pid != group and _group(process.pid) == group), None)
 
-    def strike(self, blow: Blow) -> bool:
-        """Send it; whether there was somebody to take it."""
-        pid = self.pid(blow)
+    def strike(self, blow: Blow, pid: int | None) -> bool:
+        """Send it; whether there was somebody to take it, who hadn't ended by himself."""
         try:
-            if pid is None:
+            if pid is None or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
                 return False
             (os.killpg if blow.whom == "group" else os.kill)(pid, blow.sent)
-        except ProcessLookupError:
+        except (psutil.NoSuchProcess, ProcessLookupError):
             return False
         return True
 
@@ -182,8 +181,10 @@ def struck(blow: Blow, moment: str, folder: Path) -> Outcome:
     """Begin a run in `folder`, strike it, see it out, and look at what is left. Nothing outlives this."""
     one = Struck(folder)
     try:
+        one.awaited(lambda: one.pid(blow) is not None, f"the {blow.whom} of {folder}")
+        aimed = one.pid(blow)  # looked up before, since it takes longer than some have left to live
         one.awaited(lambda: one.come(moment, blow), f"the {moment} of {folder}")
-        hit = one.strike(blow)
+        hit = one.strike(blow, aimed)
         one.launcher.wait(PATIENCE_S)
         there, gone_s = one.left()
         assert one.run is not None, (folder / "launcher.log").read_text()
