@@ -40,14 +40,14 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python -m parity.docs --check
 	$(BIN)/python -m flame.telemetry.docs --check
-	$(BIN)/python -m flame.launch.reference --check
+	$(BIN)/python -m flame.launch.cli.reference --check
 
 docs: $(READY)
 	$(BIN)/python -m parity.docs > docs/rungs.md
 	$(BIN)/python -m parity.docs --schema > docs/parity.schema.json
 	$(BIN)/python -m flame.telemetry.docs > docs/telemetry.md
 	$(BIN)/python -m flame.telemetry.docs --schema > docs/telemetry.schema.json
-	$(BIN)/python -m flame.launch.reference > docs/commands.md
+	$(BIN)/python -m flame.launch.cli.reference > docs/commands.md
 
 bench: $(READY)
 	$(BIN)/python bench/surrogate_scale.py

@@ -23,7 +23,7 @@ import orjson
 import flame
 from bench import harm
 from flame.config import Condition, World
-from flame.launch import fleet
+from flame.launch.processes import fleet
 from flame.telemetry.rundir import RunDir
 from parity.evidence import Pair, Run
 from parity.explain import explain

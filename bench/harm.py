@@ -14,7 +14,7 @@ from typing import Any
 
 from flame.core.messages import Update
 from flame.core.tensor import Tensor
-from flame.launch import processes
+from flame.launch.processes import mains as processes
 from flame.policies.select import Random
 from flame.runtime import codec
 from flame.runtime.compute import Beside

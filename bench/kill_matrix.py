@@ -27,7 +27,7 @@ from uuid import uuid4
 import orjson
 import psutil
 
-from flame.launch.listing import verdict_of
+from flame.launch.folder.listing import verdict_of
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir
 

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from flame.config.condition import Condition
 from flame.config.world import World
-from flame.launch import follow
-from flame.launch.plan import Plan
-from flame.launch.progress import GOOD, progress, span
+from flame.launch.preflight.plan import Plan
+from flame.launch.results import follow
 from flame.launch.run import Run, run
-from flame.launch.screen import table
+from flame.launch.screen.consoles import table
+from flame.launch.screen.progress import GOOD, progress, span
 
 if TYPE_CHECKING:
     from parity.engine import Report

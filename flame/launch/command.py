@@ -1,6 +1,5 @@
 """`flame run`, step by step: resolve, pre-flight, ask, run, close."""
 
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,10 @@ from typing import Any
 from flame.config.experiments import load, parse_seeds
 from flame.config.layers import Patch
 from flame.config.world import World
-from flame.launch import flags, follow, screen
-from flame.launch.plan import Plan
+from flame.launch.preflight import flags
+from flame.launch.preflight.plan import Plan
+from flame.launch.results import follow
+from flame.launch.screen import consoles
 
 WELL, BAD, REFUSED = 0, 1, 2
 
@@ -24,8 +25,8 @@ def list_run_sets(experiments: Path | None) -> int:
         table.add_column(title, overflow="fold")
     for name, run_set in registry.run_sets.items():
         table.add_row(name, ", ".join(run_set.baselines), ", ".join(map(str, run_set.seeds)), run_set.about)
-    screen.err().print(table)
-    screen.err().print(f"hint: flame run {next(iter(registry.run_sets), 'NAME')} --mode both")
+    consoles.err().print(table)
+    consoles.err().print(f"hint: flame run {next(iter(registry.run_sets), 'NAME')} --mode both")
     return REFUSED
 
 
@@ -57,28 +58,21 @@ def plan(
 
 
 def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, after: frozenset[str] = frozenset()) -> int:
-    """Pre-flight, then the runs, then what comes `after` them (`flame.launch.follow`). The exit code."""
-    from flame.launch.preflight import examine, show
+    """Pre-flight, then the runs, then what comes `after` them (`flame.launch.results.follow`). The exit code."""
+    from flame.launch.preflight.findings import examine
+    from flame.launch.preflight.table import show
 
-    err = screen.err()
+    err = consoles.err()
     with err.status("looking at data, model and machine", spinner="dots"):
         found = examine(plan, sweep=sweep)
-    show(plan, found, screen.out() if dry_run else err, force=force)
+    show(plan, found, consoles.out() if dry_run else err, force=force)
     if found.refuse(force):
         return REFUSED
     if dry_run:
         return WELL
     count = len(plan.resolved) * len(plan.worlds)
-    if not (yes or agreed(f"start {count} run{'s' if count > 1 else ''}?")):
+    if not (yes or consoles.agreed(f"start {count} run{'s' if count > 1 else ''}?")):
         return REFUSED
     from flame.launch.batch import carry_out
 
-    return WELL if carry_out(plan, screen.out(), err, after) else BAD
-
-
-def agreed(question: str, *, unasked: bool = True) -> bool:
-    """Ask, where there is somebody to ask; elsewhere the answer is `unasked`: a command to run is its own."""
-    if not sys.stdin.isatty():
-        return unasked
-    screen.err().print(f"{question} \\[Y/n] " if unasked else f"{question} \\[y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes", *([""] if unasked else []))
+    return WELL if carry_out(plan, consoles.out(), err, after) else BAD

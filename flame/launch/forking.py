@@ -14,8 +14,8 @@ from flame.config.condition import Condition
 from flame.config.errors import ConfigError, explain
 from flame.config.layers import Layer, Patch, stack
 from flame.config.world import World
-from flame.launch.progress import GOOD, progress
 from flame.launch.run import Run, run
+from flame.launch.screen.progress import GOOD, progress
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import Parent, RunDir
 

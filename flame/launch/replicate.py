@@ -11,7 +11,7 @@ from flame.config.experiments import Resolved
 from flame.config.fingerprint import run_fp
 from flame.config.world import World
 from flame.launch import command
-from flame.launch.plan import Plan
+from flame.launch.preflight.plan import Plan
 from flame.telemetry.rundir import RunDir, RunDirError
 
 FOLDER = "replicates"

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from flame.config.world import World
-from flame.launch.calibrate import calibrated
 from flame.launch.replicate import opened
+from flame.launch.results.calibrate import calibrated
 from flame.launch.run import run
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import Report, Result, check, statistical

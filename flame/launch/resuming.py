@@ -7,9 +7,9 @@ from rich.console import Console
 from flame.analysis.finished import CUT_SHORT
 from flame.config.errors import ConfigError
 from flame.config.outside import changed
-from flame.launch.clean import trace
-from flame.launch.progress import GOOD, progress
+from flame.launch.folder.clean import trace
 from flame.launch.run import resume
+from flame.launch.screen.progress import GOOD, progress
 from flame.runtime.checkpoint import NoCheckpoint
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir

@@ -21,13 +21,13 @@ from flame.config.devices import profiles
 from flame.config.world import World
 from flame.core.events import StopAsked
 from flame.core.time import in_seconds
-from flame.launch.asking import Asked, listening
-from flame.launch.fleet import Fleet, StartError
-from flame.launch.hosting import Spec
-from flame.launch.measure import placed
-from flame.launch.placement import report
-from flame.launch.ui import Quiet, Ui
-from flame.launch.watch import Seen, Watch
+from flame.launch.folder.asking import Asked, listening
+from flame.launch.preflight.measure import placed
+from flame.launch.preflight.placement import report
+from flame.launch.processes.fleet import Fleet, StartError
+from flame.launch.processes.hosting import Spec
+from flame.launch.processes.watch import Seen, Watch
+from flame.launch.screen.ui import Quiet, Ui
 from flame.learn.device import visible
 from flame.learn.learner import Facts, Learner, build
 from flame.roles.aggregator import Aggregator
@@ -88,8 +88,9 @@ def run(
     Access.of(world)
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
-    path = make_directory(Path(runs), run_set, condition, world, parent)
-    with listening(path) as asked:
+    with listening() as asked:
+        path = make_directory(Path(runs), run_set, condition, world, parent)
+        asked.within(path)
         ui.started(path.name, world.kind)
         simulated = world.kind == "sim"
         verdict = _simulate(path, condition, world, learner, ui, asked) if simulated else _run_for_real(path, condition, world, ui, asked)
@@ -104,9 +105,10 @@ def resume(path: Path, condition: Condition, world: World, ui: Ui | None = None)
     ui, checkpoint = ui or Quiet(), Checkpoint.read(path)
     learner = build(condition, prefix_cache=world.prefix_cache, device=world.device)
     learner.warm()
-    (path / "verdict.json").unlink(missing_ok=True)
-    write_aside(path / "launcher.json", {"pid": os.getpid()})
-    with listening(path) as asked:
+    with listening() as asked:
+        (path / "verdict.json").unlink(missing_ok=True)
+        write_aside(path / "launcher.json", {"pid": os.getpid()})
+        asked.within(path)
         ui.started(path.name, world.kind)
         if world.kind == "sim":
             return _ended(path, _simulate(path, condition, world, learner, ui, asked, checkpoint), ui)

@@ -23,12 +23,12 @@ from flame.config.experiments import load
 from flame.config.fingerprint import run_fp
 from flame.config.sweeps import Point
 from flame.config.world import World
-from flame.launch import measure
 from flame.launch.arm import Order
-from flame.launch.clean import trace
-from flame.launch.listing import run_paths
-from flame.launch.screen import table
-from flame.launch.signals import told
+from flame.launch.folder.clean import trace
+from flame.launch.folder.listing import run_paths
+from flame.launch.folder.signals import told
+from flame.launch.preflight import measure
+from flame.launch.screen.consoles import table
 from flame.runtime.checkpoint import NAME
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir

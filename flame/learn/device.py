@@ -2,7 +2,7 @@
 
     cpu       one thread; the bits are a function of the inputs (exact tier)
     cuda:N    the GPU of that number; `cuda` is the first. Its kernels promise no bits: fidelity tier only
-    cuda:0,2  several: a real run deals its workers over them (`flame.launch.placement`); `cuda:all` are all there are
+    cuda:0,2  several: a real run deals its workers over them (`flame.launch.preflight.placement`); `cuda:all` are all there are
     auto      all GPUs, where there is one and the order is arrival; else cpu
 
 Whoever computes in one process takes the first of several.

@@ -111,7 +111,7 @@ class Inline:
 def fork_server() -> ForkServerContext:
     """The one fork server of this process. It loads once what its children share; who starts it first decides for all."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["torch", "numpy", "flame.launch.processes", "flame.learn.toy"])
+    context.set_forkserver_preload(["torch", "numpy", "flame.launch.processes.mains", "flame.learn.toy"])
     return context
 
 

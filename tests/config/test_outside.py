@@ -12,7 +12,7 @@ from flame.config import Condition, ConfigError
 from flame.config.experiments import condition_of
 from flame.config.fingerprint import run_fp
 from flame.config.outside import changed, digest, policies
-from flame.launch import gate
+from flame.launch.preflight import gate
 from flame.policies.policy import Outside
 
 GOOD = """

@@ -9,7 +9,7 @@ import pytest
 import typer.main
 import yaml
 
-from flame.launch import reference
+from flame.launch.cli import reference
 from flame.launch.cli import app
 from parity import cli as parity_cli
 from parity import diff as parity_diff

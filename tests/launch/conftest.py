@@ -9,8 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from flame.launch import screen
 from flame.launch.cli import app
+from flame.launch.screen import consoles
 
 SECTIONS: dict[str, Any] = {
     "baselines": {
@@ -32,8 +32,8 @@ Flame = Callable[..., Result]
 def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """From now on the screens are `width` columns wide."""
     monkeypatch.setenv("COLUMNS", str(width))
-    screen.out.cache_clear()
-    screen.err.cache_clear()
+    consoles.out.cache_clear()
+    consoles.err.cache_clear()
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from flame.config import World
 from flame.config.errors import ConfigError
 from flame.config.latency import Law
 from flame.config.registry import delays
-from flame.launch.calibrate import calibrated
 from flame.launch.replicate import plan_of
 from flame.launch.residuals import residuals
+from flame.launch.results.calibrate import calibrated
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import check
 from parity.ladder import Ladder

@@ -11,7 +11,7 @@ import orjson
 import psutil
 import pytest
 
-from flame.launch.clean import clean, trace, traces
+from flame.launch.folder.clean import clean, trace, traces
 
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
 STUBBORN = [
@@ -102,7 +102,7 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path, started: Started) -> 
 
 @pytest.mark.parametrize("command", [SLEEP, STUBBORN], ids=["obedient", "stubborn"])
 def test_strays_are_ended(tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
-    monkeypatch.setattr("flame.launch.clean.GRACE_S", 0.3)
+    monkeypatch.setattr("flame.launch.folder.clean.GRACE_S", 0.3)
     child = begin(started, command)
     record(tmp_path, pid=dead(started), group=child.pid)
     assert clean(traces(tmp_path)) == []

@@ -9,8 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from flame.launch import batch, command, preflight
-from flame.launch.clean import Trace
+from flame.launch import batch
+from flame.launch.folder.clean import Trace
+from flame.launch.preflight import findings
+from flame.launch.screen import consoles
 from flame.telemetry.rundir import RunDir, RunName
 from tests.launch.conftest import terminal
 
@@ -161,8 +163,8 @@ def test_a_pair_is_run_compared_and_scored(flame: Any, tmp_path: Path) -> None:
 
 def test_clean_ends_strays_and_goes_on(flame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     stray, ended = Trace(Path("runs/old"), None, (123456,)), list[Any]()
-    monkeypatch.setattr(preflight, "traces", lambda runs: [] if ended else [stray])
-    monkeypatch.setattr(preflight, "clean", ended.append)
+    monkeypatch.setattr(findings, "traces", lambda runs: [] if ended else [stray])
+    monkeypatch.setattr(findings, "clean", ended.append)
     assert flame("run", "small", "--dry-run").exit_code == 2
     assert flame("run", "small", "--dry-run", "--clean").exit_code == 0
     assert ended == [[stray]]
@@ -173,12 +175,12 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, goes_on:
     person = StringIO(typed)
     monkeypatch.setattr(person, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin", person)
-    assert command.agreed("start 2 runs?") == goes_on
+    assert consoles.agreed("start 2 runs?") == goes_on
 
 
 def test_nobody_is_asked_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(""))
-    assert command.agreed("start 1 run?")
+    assert consoles.agreed("start 1 run?")
 
 
 def test_a_checker_that_breaks_is_said_and_stops_nothing(flame: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from flame.config.experiments import load
 from flame.config.fingerprint import condition_fp, run_fp
 from flame.config.layers import read_yaml
 from flame.launch.cli import app
-from flame.launch.conditions import differences
+from flame.launch.cli.conditions import differences
 
 SHIPPED = Path(__file__).parents[2] / "experiments.yaml"
 

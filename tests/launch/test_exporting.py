@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from flame.analysis.learned import Learned
-from flame.launch.scalars import scalars
+from flame.launch.results.scalars import scalars
 from flame.telemetry.rundir import RunDir
 
 

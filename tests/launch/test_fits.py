@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flame.config import Condition
 from flame.core.time import seconds
-from flame.launch.fits import LOAD, first_late, fit
+from flame.launch.preflight.fits import LOAD, first_late, fit
 
 DELAYS = st.lists(st.integers(1, 60), min_size=1, max_size=12)
 

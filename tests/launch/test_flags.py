@@ -7,7 +7,8 @@ import pytest
 
 from flame.config import Condition
 from flame.config.experiments import Experiments
-from flame.launch import flags, follow
+from flame.launch.preflight import flags
+from flame.launch.results import follow
 from flame.telemetry.rundir import RunName
 from tests.launch.conftest import SECTIONS
 

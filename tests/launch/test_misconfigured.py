@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from flame.launch import gate, measure, preflight
-from flame.launch.clean import Trace
+from flame.launch.folder.clean import Trace
+from flame.launch.preflight import findings, gate, measure
 
 Refused = Callable[[Sequence[str]], str]
 Machine = Callable[[pytest.MonkeyPatch], None]
@@ -166,7 +166,7 @@ def _little_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _strays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "traces", lambda runs: [Trace(Path("runs/old"), None, (123456,))])
+    monkeypatch.setattr(findings, "traces", lambda runs: [Trace(Path("runs/old"), None, (123456,))])
 
 
 def _no_mosquitto(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flame.config import ConfigError
 from flame.core.messages import AGGREGATOR
-from flame.launch.placement import Gpu, Seat, crowded, report, seats
+from flame.launch.preflight.placement import Gpu, Seat, crowded, report, seats
 from flame.learn.device import listed
 
 GIB = 1 << 30

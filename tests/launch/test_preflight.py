@@ -11,9 +11,10 @@ from flame.config.experiments import Experiments
 from flame.config.fingerprint import condition_fp, run_fp
 from flame.config.layers import Patch
 from flame.config.world import World
-from flame.launch.issue import Issue
-from flame.launch.plan import Plan
-from flame.launch.preflight import Findings, examine, in_words, show, table_cells
+from flame.launch.preflight.findings import Findings, examine
+from flame.launch.preflight.issue import Issue
+from flame.launch.preflight.plan import Plan
+from flame.launch.preflight.table import in_words, show, table_cells
 
 SECTIONS = {
     "baselines": {

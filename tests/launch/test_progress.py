@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from flame.config.stops import StopRules
-from flame.launch import progress as module
-from flame.launch.progress import Live, Plain, State, columns, fitted, progress, span
+from flame.launch.screen import progress as module
+from flame.launch.screen.progress import Live, Plain, State, columns, fitted, progress, span
 
 CYCLES = StopRules(cycles=10)
 SECOND = 1_000_000_000

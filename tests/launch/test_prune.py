@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.config.errors import ConfigError
-from flame.launch import prune as pruning
-from flame.launch.listing import sized
-from flame.launch.prune import Wanted, age, chosen
+from flame.launch.folder import prune as pruning
+from flame.launch.folder.listing import sized
+from flame.launch.folder.prune import Wanted, age, chosen
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -124,7 +124,7 @@ def test_sizes_in_words(size: int, words: str) -> None:
 
 
 def test_the_shell_completes_run_sets_and_runs(flame: Any, tmp_path: Path) -> None:
-    from flame.launch.runs_cli import complete_run_sets, complete_runs
+    from flame.launch.cli.runs import complete_run_sets, complete_runs
 
     run = make(tmp_path / "runs", 1)
     flame("runs")

@@ -9,8 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from flame.launch import gate, measure, preflight
-from flame.launch.clean import Trace
+from flame.launch.folder.clean import Trace
+from flame.launch.preflight import findings, gate, measure
 from flame.learn.data.fednlp import Corpus, write_corpus
 
 Refused = Callable[[Sequence[str]], str]
@@ -104,9 +104,9 @@ def test_too_little_memory_is_refused(refused: Refused, monkeypatch: pytest.Monk
 
 
 def test_strays_are_refused_and_a_run_that_is_going_is_said(refused: Refused, flame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "traces", lambda runs: [Trace(Path("runs/old"), None, (123456,))])
+    monkeypatch.setattr(findings, "traces", lambda runs: [Trace(Path("runs/old"), None, (123456,))])
     assert "can't work old left processes behind: 123456; add `--clean`" in refused(["run", "small", "--force"])
-    monkeypatch.setattr(preflight, "traces", lambda runs: [Trace(Path("runs/other"), 99, (123456,))])
+    monkeypatch.setattr(findings, "traces", lambda runs: [Trace(Path("runs/other"), 99, (123456,))])
     result = flame("run", "small", "--dry-run", *REAL)
     assert result.exit_code == 0
     assert "other is still going (pid 99)" in result.stdout

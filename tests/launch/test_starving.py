@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from flame.config import Condition
 from flame.core.trace import ALWAYS, NEVER, Trace
-from flame.launch.goals import starving
-from flame.launch.starving import at_once, ever_there, not_barred
+from flame.launch.preflight.goals import starving
+from flame.launch.preflight.starving import at_once, ever_there, not_barred
 from flame.policies.select import AsyncOort, Oort, Random
 
 STATES = st.sampled_from(["AVL_TRAIN", "AVL_EVAL", "UN_AVL"])

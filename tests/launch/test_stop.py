@@ -1,5 +1,6 @@
 """A stop asked for from outside: the run ends as INTERRUPTED, its telemetry can be read, its processes are gone."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,12 @@ import orjson
 import psutil
 import pytest
 
-from flame.launch.asking import Asked, ask, asked
-from flame.launch.clean import trace
+from flame.config.experiments import Experiments
+from flame.launch import run as launching
+from flame.launch.folder.asking import Asked, ask, asked
+from flame.launch.folder.clean import trace
 from flame.telemetry.rundir import RunDir
+from tests.launch.conftest import SECTIONS
 
 PATIENCE_S = 90.0
 LONG = ["--only", "plain", "--set", "stop.cycles=100000", "--set", "stop.wall_s=300", "--yes"]
@@ -61,6 +65,23 @@ def test_a_run_that_is_asked_ends_in_order(flame: Any, begun: list[subprocess.Po
     assert "nothing is going on" in flame("status").stdout
 
 
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda signum: signum.name)
+def test_a_signal_is_heard_as_soon_as_there_is_a_directory(signum: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def struck(path: Path, *rest: Any) -> None:
+        written(path, *rest)
+        signal.raise_signal(signum)
+
+    written = launching.write_condition
+    monkeypatch.setattr(launching, "write_condition", struck)
+    unheard: list[int] = []
+    before = signal.signal(signum, lambda number, frame: unheard.append(number))
+    try:
+        ended = launching.run(Experiments(tmp_path, SECTIONS).resolve("small", only=["plain"])[0].condition, runs=tmp_path)
+    finally:
+        signal.signal(signum, before)
+    assert (ended.verdict, ended.reason, unheard) == ("INTERRUPTED", signum.name, [])
+
+
 def test_nothing_is_stopped_where_nothing_goes_on(flame: Any, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "20260101T101500Z_small_gated_n4_s1_sim"
     run.mkdir(parents=True)
@@ -76,8 +97,9 @@ def test_nothing_is_stopped_where_nothing_goes_on(flame: Any, tmp_path: Path) ->
 
 
 def test_what_was_asked_is_noted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flame.launch.asking.LOOK_S", 0.0)
-    wanted = Asked(tmp_path)
+    monkeypatch.setattr("flame.launch.folder.asking.LOOK_S", 0.0)
+    wanted = Asked()
+    wanted.within(tmp_path)
     assert (wanted.why, asked(tmp_path)) == (None, None)
     ask(tmp_path, "enough")
     assert wanted.why == "enough"

@@ -14,7 +14,7 @@ import psutil
 import flame
 from flame.config import Condition, World
 from flame.launch.run import Run
-from flame.launch.ui import Quiet
+from flame.launch.screen.ui import Quiet
 from flame.telemetry.rundir import RunDir
 from parity.engine import check, pair_of
 from parity.rungs import LADDER

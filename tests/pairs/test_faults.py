@@ -167,7 +167,7 @@ def _port(path: Path) -> int:
 
 
 def test_a_first_process_that_does_not_come_up_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("flame.launch.fleet.FOUND_WAIT_S", 0.0)
+    monkeypatch.setattr("flame.launch.processes.fleet.FOUND_WAIT_S", 0.0)
     real = run_for_real(condition(ASYNC), tmp_path)
     assert real.verdict == "CRASH"
     assert "the aggregator's process wasn't up after 0 s" in real.reason

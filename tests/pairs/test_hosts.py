@@ -13,8 +13,8 @@ import pytest
 
 from flame.config import World
 from flame.config.errors import ConfigError
-from flame.launch.joining import join
-from flame.launch.ui import Quiet
+from flame.launch.processes.joining import join
+from flame.launch.screen.ui import Quiet
 from flame.runtime.access import PASSWORD
 from flame.runtime.books import code_digest
 from flame.runtime.broker import find_mosquitto

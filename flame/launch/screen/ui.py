@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Ui(Protocol):
-    """The person's side of a run; `flame.launch.progress` has one for terminals."""
+    """The person's side of a run; `flame.launch.screen.progress` has one for terminals."""
 
     def started(self, name: str, world: str) -> None:
         """A run begins."""

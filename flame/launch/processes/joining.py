@@ -21,9 +21,9 @@ from flame.config.world import World
 from flame.core.effects import Stop
 from flame.core.profile import Profile
 from flame.core.time import seconds
-from flame.launch.flags import worlds
-from flame.launch.hosting import Spec, serve
-from flame.launch.signals import told
+from flame.launch.folder.signals import told
+from flame.launch.preflight.flags import worlds
+from flame.launch.processes.hosting import Spec, serve
 from flame.learn.learner import build
 from flame.runtime import chunks, envelope
 from flame.runtime.access import Access

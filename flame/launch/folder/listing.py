@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from flame.launch.clean import Trace, trace
-from flame.launch.progress import GOOD, span
-from flame.launch.screen import table
+from flame.launch.folder.clean import Trace, trace
+from flame.launch.screen.consoles import table
+from flame.launch.screen.progress import GOOD, span
 from flame.telemetry.rundir import RunDir, RunDirError, RunName
 
 WELL, BAD = 0, 1

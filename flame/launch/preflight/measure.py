@@ -18,7 +18,7 @@ from flame.config.condition import Condition
 from flame.config.errors import ConfigError
 from flame.config.world import World
 from flame.core.tasks import Evaluate, Gradient, Task
-from flame.launch.placement import Gpu, Seat, seats
+from flame.launch.preflight.placement import Gpu, Seat, seats
 from flame.learn.device import free, listed, peak
 from flame.learn.learner import Learner, build
 

@@ -9,18 +9,19 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flame.launch import cli_results, runs_cli, screen
-from flame.launch.runs_cli import RunsFolder, complete_run_sets
-from flame.launch.screen import refusals
+from flame.launch.cli.data import data_app
+from flame.launch.cli.results import export_app, figs
+from flame.launch.cli.runs import RunsFolder, complete_run_sets, runs_app
+from flame.launch.screen import consoles
+from flame.launch.screen.consoles import refusals
 
 ABOUT = "One federated-learning code, run for real and simulated, and proof that the two agree."
 
 app = typer.Typer(add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=ABOUT)
-data_app = typer.Typer(no_args_is_help=True, help="Prepare data sets and their partitions.")
 app.add_typer(data_app, name="data")
-app.add_typer(cli_results.export_app, name="export")
-app.command("figs")(cli_results.figs)
-app.add_typer(runs_cli.app)
+app.add_typer(export_app, name="export")
+app.command("figs")(figs)
+app.add_typer(runs_app)
 
 DELEGATE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -40,10 +41,6 @@ def _field(*names: str, **rest: Any) -> Any:
 
 def _how(*names: str, **rest: Any) -> Any:
     return typer.Option(*names, rich_help_panel="How it is carried out (changes no result)", **rest)
-
-
-def _origin(*names: str, **rest: Any) -> Any:
-    return typer.Option(*names, rich_help_panel="Rows of your own", **rest)
 
 
 def _control(*names: str, **rest: Any) -> Any:
@@ -155,7 +152,7 @@ def sweep(
     from flame.launch import sweep as swept
 
     with refusals():
-        raise typer.Exit(swept.sweep(name, experiments, runs, jobs, screen.out(), screen.err(), dry_run=dry_run))
+        raise typer.Exit(swept.sweep(name, experiments, runs, jobs, consoles.out(), consoles.err(), dry_run=dry_run))
 
 
 @app.command()
@@ -165,12 +162,12 @@ def conditions(
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of experiments.yaml, for editors.")] = False,
 ) -> None:
     """List the conditions of experiments.yaml with their fingerprints, or show where two differ."""
-    from flame.launch import conditions as listed
+    from flame.launch.cli import conditions as listed
 
     with refusals():
         if schema:
             raise typer.Exit(listed.print_schema())
-        out = screen.out()
+        out = consoles.out()
         raise typer.Exit(listed.show_difference(names, experiments, out) if names else listed.list_conditions(experiments, out))
 
 
@@ -184,7 +181,7 @@ def replay(
     ] = False,
 ) -> None:
     """Feed a run's journals to fresh machines; every effect must come out again, byte for byte."""
-    from flame.launch.replaying import replay_run
+    from flame.launch.results.replaying import replay_run
 
     with refusals():
         raise typer.Exit(replay_run(run, node, until, show))
@@ -203,10 +200,10 @@ def resume(
 
     with refusals():
         if fork_at is not None:
-            raise typer.Exit(fork_run(run, fork_at, sets or [], screen.err()))
+            raise typer.Exit(fork_run(run, fork_at, sets or [], consoles.err()))
         if sets:
             raise ConfigError("a run goes on with the condition that it has", "fork it: `--fork-at CYCLE --set ...`")
-        raise typer.Exit(resume_run(run, screen.err()))
+        raise typer.Exit(resume_run(run, consoles.err()))
 
 
 @app.command()
@@ -220,10 +217,10 @@ def worker(
     runs: RunsFolder = Path("runs"),
 ) -> None:
     """Join a run that goes on elsewhere (`flame run --remote`): host some of its trainers until it ends."""
-    from flame.launch.joining import join as joined
+    from flame.launch.processes.joining import join as joined
 
     with refusals():
-        raise typer.Exit(joined(join, run, slot, user, ca, wait, runs, screen.err()))
+        raise typer.Exit(joined(join, run, slot, user, ca, wait, runs, consoles.err()))
 
 
 @app.command()
@@ -235,10 +232,12 @@ def probe(
     ca: Annotated[str | None, typer.Option("--broker-ca", metavar="FILE", help="The broker's authority, for TLS.")] = None,
 ) -> None:
     """Whether a broker lets one in, how fast it is, and what the hosts at its other side have."""
-    from flame.launch import probing
+    from flame.launch.processes import probing
 
     with refusals():
-        raise typer.Exit(probing.answer(broker, user, ca, for_s, screen.err()) if answer else probing.probe(broker, user, ca, screen.out()))
+        raise typer.Exit(
+            probing.answer(broker, user, ca, for_s, consoles.err()) if answer else probing.probe(broker, user, ca, consoles.out())
+        )
 
 
 @app.command()
@@ -265,51 +264,4 @@ def calibrate(
     from flame.launch.residuals import calibrate as measure
 
     with refusals():
-        raise typer.Exit(measure(runs, out, screen.out()))
-
-
-@data_app.command("prepare")
-def data_prepare(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="r8, 20news, agnews, or a name for rows of your own.")] = None,
-    named: Annotated[str | None, typer.Option("--name", metavar="NAME", help="The same as NAME.")] = None,
-    origin: Annotated[Path | None, typer.Option("--from", metavar="DIR", help="agnews: where its train.csv and test.csv are.")] = None,
-    csv: Annotated[Path | None, _origin(metavar="FILE", help="A CSV file with a header.")] = None,
-    text_col: Annotated[str | None, _origin(metavar="COLUMN", help="Its texts (also with --from-hub).")] = None,
-    label_col: Annotated[str | None, _origin(metavar="COLUMN", help="Its labels (also with --from-hub).")] = None,
-    test_csv: Annotated[Path | None, _origin(metavar="FILE", help="Its test rows; without, a tenth is set apart.")] = None,
-    from_hub: Annotated[str | None, _origin(metavar="NAME", help="A data set of the hub, or a folder (extra `hub`).")] = None,
-    h5: Annotated[Path | None, _origin(metavar="FILE", help="A FedNLP data file; its partitions come along.")] = None,
-    partition_h5: Annotated[Path | None, _origin(metavar="FILE", help="Its partitions, if they aren't beside it.")] = None,
-    shards: Annotated[Path | None, _origin(metavar="DIR", help="Token ids: train-*.npz, test-*.npz, meta.json.")] = None,
-    into: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead of $FLAME_DATA or ./data.")] = None,
-) -> None:
-    """Prepare a data set, known by name or of your own, and the partitions of the shipped run-sets."""
-    from flame.launch import flags, origins
-    from flame.learn.data import prepare
-
-    with refusals():
-        given = {
-            "csv": csv, "text_col": text_col, "label_col": label_col, "test_csv": test_csv,
-            "from_hub": from_hub, "h5": h5, "partition_h5": partition_h5, "shards": shards,
-        }  # fmt: skip
-        chosen, source = origins.wanted(flags.one_name(name, named, "data set"), given)
-        typer.echo(prepare(chosen, into, lambda line: typer.echo(line, err=True), source, origin, origins.partitions(given)))
-
-
-@data_app.command("partition")
-def data_partition(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A prepared data set.")],
-    type: Annotated[Literal["uniform", "niid_label"], typer.Option(help="How samples are dealt.")],
-    clients: Annotated[int, typer.Option(metavar="N", min=1, help="To how many.")],
-    alpha: Annotated[float, typer.Option(metavar="A", help="Dirichlet concentration of niid_label.")] = 1.0,
-    into: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead of $FLAME_DATA or ./data.")] = None,
-) -> None:
-    """Add a partition to a prepared data set."""
-    from flame.learn.data import partition
-
-    with refusals():
-        typer.echo(partition(name, type, clients, alpha, into))
-
-
-if __name__ == "__main__":
-    main()
+        raise typer.Exit(measure(runs, out, consoles.out()))

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from flame.launch import screen
-from flame.launch.screen import refusals
+from flame.launch.screen import consoles
+from flame.launch.screen.consoles import refusals
 
-app = typer.Typer()
-runs_app = typer.Typer(help="List the runs, with verdict and fingerprint; or remove some.")
-app.add_typer(runs_app, name="runs")
+runs_app = typer.Typer()
+listing_app = typer.Typer(help="List the runs, with verdict and fingerprint; or remove some.")
+runs_app.add_typer(listing_app, name="runs")
 
 RunsFolder = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where run directories are.")]
 Verdicts = Annotated[list[str] | None, typer.Option("--verdict", metavar="V", help="Only runs that ended so: CRASH, ... Repeatable.")]
@@ -35,7 +35,7 @@ def complete_run_sets(incomplete: str) -> list[str]:
         return []
 
 
-@runs_app.callback(invoke_without_command=True)
+@listing_app.callback(invoke_without_command=True)
 def list_runs(
     context: typer.Context,
     only: Annotated[list[str] | None, typer.Option("--only", metavar="TEXT", help="Only runs with this in their name. Repeatable.")] = None,
@@ -46,14 +46,14 @@ def list_runs(
     """List the runs, with verdict and fingerprint; `flame runs prune` removes some."""
     if context.invoked_subcommand is not None:
         return
-    from flame.launch.listing import show_runs
-    from flame.launch.prune import known_verdict
+    from flame.launch.folder.listing import show_runs
+    from flame.launch.folder.prune import known_verdict
 
     with refusals():
-        show_runs(runs, screen.out(), only or (), [known_verdict(each) for each in verdict or ()], sizes=size)
+        show_runs(runs, consoles.out(), only or (), [known_verdict(each) for each in verdict or ()], sizes=size)
 
 
-@runs_app.command("prune")
+@listing_app.command("prune")
 def prune_runs(
     keep: Annotated[int | None, typer.Option(metavar="N", min=0, help="The N newest of each kind stay (run-set, ..., world).")] = None,
     older_than: Annotated[str | None, typer.Option(metavar="AGE", help="Only runs begun longer ago: 30m, 12h, 7d, 2w.")] = None,
@@ -63,27 +63,27 @@ def prune_runs(
     runs: RunsFolder = Path("runs"),
 ) -> None:
     """Remove runs, after a question; never one that goes on. Several conditions narrow the choice."""
-    from flame.launch.prune import prune, wanted
+    from flame.launch.folder.prune import prune, wanted
 
     with refusals():
-        raise typer.Exit(prune(runs, wanted(keep, older_than, verdict or ()), screen.out(), yes=yes, dry_run=dry_run))
+        raise typer.Exit(prune(runs, wanted(keep, older_than, verdict or ()), consoles.out(), yes=yes, dry_run=dry_run))
 
 
-@app.command()
+@runs_app.command()
 def status(runs: RunsFolder = Path("runs")) -> None:
     """What is going on: runs without a verdict, and processes that were left behind."""
-    from flame.launch.listing import show_status
+    from flame.launch.folder.listing import show_status
 
-    raise typer.Exit(show_status(runs, screen.out()))
+    raise typer.Exit(show_status(runs, consoles.out()))
 
 
-@app.command()
+@runs_app.command()
 def stop(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or how its name begins.", autocompletion=complete_runs)],
     runs: RunsFolder = Path("runs"),
 ) -> None:
     """Ask a run that goes on to end: as INTERRUPTED, with telemetry that can be read."""
-    from flame.launch.stop import stop_run
+    from flame.launch.folder.stop import stop_run
 
     with refusals():
-        raise typer.Exit(stop_run(run, runs, screen.out()))
+        raise typer.Exit(stop_run(run, runs, consoles.out()))

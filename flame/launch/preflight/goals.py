@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from flame.config.availability import traces
 from flame.config.condition import Condition
 from flame.config.errors import ConfigError
-from flame.launch.issue import Issue, cannot, unwise
-from flame.launch.starving import LOOKED_AT, at_once, ever_there, not_barred
+from flame.launch.preflight.issue import Issue, cannot, unwise
+from flame.launch.preflight.starving import LOOKED_AT, at_once, ever_there, not_barred
 
 
 def growing(condition: Condition) -> Iterator[Issue]:

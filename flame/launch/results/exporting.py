@@ -48,7 +48,7 @@ def export_tables(path: Path, out: Path, form: Literal["parquet", "csv"]) -> int
 
 def export_tensorboard(path: Path, out: Path) -> int:
     """Write the run's scalars as TensorBoard events. Returns the exit code."""
-    from flame.launch.scalars import write_scalars
+    from flame.launch.results.scalars import write_scalars
 
     learned = _learned(path)
     count = write_scalars(learned, out / learned.run.label)

@@ -5,7 +5,7 @@ from pathlib import Path
 from flame.config.errors import ConfigError, unknown
 from flame.core.machine import Machine
 from flame.core.time import clock_text
-from flame.launch import screen
+from flame.launch.screen import consoles
 from flame.roles.aggregator import Aggregator
 from flame.roles.inbox import RANKS
 from flame.roles.stuck import stuck_table
@@ -35,12 +35,12 @@ def replay_run(run: Path, node: str | None, until: int | None, show: bool) -> in
 def _verdicts(found: list[NodeReplay]) -> int:
     for each in found:
         said = each.difference or each.skipped or "identical"
-        screen.out().print(f"{each.node:<12} {each.steps:>8} steps  {said}", markup=False, soft_wrap=True)
+        consoles.out().print(f"{each.node:<12} {each.steps:>8} steps  {said}", markup=False, soft_wrap=True)
     return BAD if any(each.difference or each.skipped for each in found) else WELL
 
 
 def _steps(run: Path, path: Path, node: str | None, until: int | None, show: bool) -> int:
-    count, out, last = 0, screen.out(), None
+    count, out, last = 0, consoles.out(), None
     try:
         for step in steps(load_condition(run), run, path):
             count += 1

@@ -31,6 +31,14 @@ def out() -> "Console":
     return _console(stderr=False)
 
 
+def agreed(question: str, *, unasked: bool = True) -> bool:
+    """Ask, where there is somebody to ask; elsewhere the answer is `unasked`: a command to run is its own."""
+    if not sys.stdin.isatty():
+        return unasked
+    err().print(f"{question} \\[Y/n] " if unasked else f"{question} \\[y/N] ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes", *([""] if unasked else []))
+
+
 @contextmanager
 def refusals() -> Iterator[None]:
     """A configuration that can't be run is one message and exit code 2."""

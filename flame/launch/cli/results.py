@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flame.launch import screen
-from flame.launch.screen import refusals
+from flame.launch.screen import consoles
+from flame.launch.screen.consoles import refusals
 
 export_app = typer.Typer(no_args_is_help=True, help="Write runs in a form that other programs read.")
 
@@ -32,12 +32,12 @@ def figs(
     from flame.figures.arms import given
     from flame.figures.book import Wanted, make
     from flame.figures.scene import Style
-    from flame.launch import flags
+    from flame.launch.preflight import flags
 
     with refusals():
         style = Style(smooth, cutoff_mode, blind)
         folder = make(file, out, Wanted(runs, given(run or []), flags.names(only) or (), style), typer.echo)
-        screen.err().print(f"figures: {folder} (and {out / 'latest'})", markup=False, soft_wrap=True)
+        consoles.err().print(f"figures: {folder} (and {out / 'latest'})", markup=False, soft_wrap=True)
 
 
 @export_app.command("trace")
@@ -47,7 +47,7 @@ def export_trace(
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Instead of stdout.")] = None,
 ) -> None:
     """A timeline for Perfetto or chrome://tracing: a lane per trainer, on the axis of stamps."""
-    from flame.launch.exporting import export_trace
+    from flame.launch.results.exporting import export_trace
 
     with refusals():
         raise typer.Exit(export_trace([run] if twin is None else [run, twin], out))
@@ -56,7 +56,7 @@ def export_trace(
 @export_app.command("parquet")
 def export_parquet(run: RunPath, out: Into) -> None:
     """The records as Parquet, a file a kind, and the learning curve."""
-    from flame.launch.exporting import export_tables
+    from flame.launch.results.exporting import export_tables
 
     with refusals():
         raise typer.Exit(export_tables(run, out, "parquet"))
@@ -65,7 +65,7 @@ def export_parquet(run: RunPath, out: Into) -> None:
 @export_app.command("csv")
 def export_csv(run: RunPath, out: Into) -> None:
     """The records as CSV, a file a kind, and the learning curve; lists and structures as JSON."""
-    from flame.launch.exporting import export_tables
+    from flame.launch.results.exporting import export_tables
 
     with refusals():
         raise typer.Exit(export_tables(run, out, "csv"))
@@ -74,7 +74,7 @@ def export_csv(run: RunPath, out: Into) -> None:
 @export_app.command("tensorboard")
 def export_tensorboard(run: RunPath, out: Into) -> None:
     """The learning curve and the closes as scalars for TensorBoard (extra `tensorboard`)."""
-    from flame.launch.exporting import export_tensorboard
+    from flame.launch.results.exporting import export_tensorboard
 
     with refusals():
         raise typer.Exit(export_tensorboard(run, out))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
-from flame.launch.signals import told
+from flame.launch.folder.signals import told
 
 FILE = "stop"
 LOOK_S = 0.25
@@ -19,10 +19,16 @@ LOOK_S = 0.25
 class Asked:
     """What a run has been asked. again: it was asked by a second signal, and its launcher shall wait no longer."""
 
-    def __init__(self, run: Path) -> None:
-        self._file, self._looked = run / FILE, 0.0
+    def __init__(self) -> None:
+        self._run: Path | None = None
+        self._looked = 0.0
         self._signals: list[str] = []
         self._written: str | None = None
+
+    def within(self, run: Path) -> None:
+        """From now on a file in `run` asks too; one that lay there before asks nothing any more."""
+        (run / FILE).unlink(missing_ok=True)
+        self._run = run
 
     def signalled(self, name: str) -> None:
         """A signal came."""
@@ -33,9 +39,9 @@ class Asked:
         """Why it shall end, None as long as it needn't."""
         if self._signals:
             return self._signals[0]
-        if self._written is None and monotonic() - self._looked >= LOOK_S:
+        if self._run is not None and self._written is None and monotonic() - self._looked >= LOOK_S:
             self._looked = monotonic()
-            self._written = asked(self._file.parent)
+            self._written = asked(self._run)
         return self._written
 
     @property
@@ -45,10 +51,9 @@ class Asked:
 
 
 @contextmanager
-def listening(run: Path) -> Iterator[Asked]:
-    """While inside, what asks `run` to end is noted, and nothing else comes of it."""
-    (run / FILE).unlink(missing_ok=True)
-    found = Asked(run)
+def listening() -> Iterator[Asked]:
+    """While inside, what asks a run to end is noted, and nothing else comes of it. Begins before there is a directory to leave behind."""
+    found = Asked()
     with told(found.signalled):
         yield found
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from flame.config.errors import ConfigError, explain
 from flame.config.layers import Patch
 from flame.config.world import World
-from flame.launch.stopping import stopping
+from flame.launch.preflight.stopping import stopping
 
 FIELDS = {
     "trainers": "trainers", "agg_goal": "goal", "concurrency": "concurrency", "delays": "delays.values", "delay_factor": "delays.factor",

@@ -14,8 +14,8 @@ from time import monotonic, sleep
 from typing import Any
 
 from flame.core.messages import AGGREGATOR
-from flame.launch.hosting import Spec
-from flame.launch.processes import aggregator_main, worker_main
+from flame.launch.processes.hosting import Spec
+from flame.launch.processes.mains import aggregator_main, worker_main
 from flame.runtime.compute import fork_server
 from flame.runtime.control import Founded
 from flame.runtime.session import incarnation_of

@@ -16,13 +16,13 @@ from flame.config.errors import ConfigError
 from flame.config.fingerprint import SHARED
 from flame.config.outside import changed
 from flame.config.world import World
-from flame.launch.clean import Trace
-from flame.launch.fits import fit
-from flame.launch.goals import growing, starving
-from flame.launch.issue import Issue, cannot, unwise
-from flame.launch.measure import Machine, Measured, placed
-from flame.launch.placement import crowded
-from flame.launch.plan import Plan
+from flame.launch.folder.clean import Trace
+from flame.launch.preflight.fits import fit
+from flame.launch.preflight.goals import growing, starving
+from flame.launch.preflight.issue import Issue, cannot, unwise
+from flame.launch.preflight.measure import Machine, Measured, placed
+from flame.launch.preflight.placement import crowded
+from flame.launch.preflight.plan import Plan
 
 PROBE_S = 3.0
 ROOM = 64 << 20

@@ -8,7 +8,7 @@
     Ctrl-C, TERM, `flame stop`, CRASH,     the aggregator is asked to end the run, and gets END_WAIT_S for it;
     the wall ceiling                       a second signal ends the wait
 
-Everything is done in one loop. What a run is asked from outside is only noted (`flame.launch.asking`).
+Everything is done in one loop. What a run is asked from outside is only noted (`flame.launch.folder.asking`).
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from typing import Any
 from flame.config.condition import Condition
 from flame.core.messages import AGGREGATOR
 from flame.core.time import in_seconds
-from flame.launch.asking import Asked
-from flame.launch.fleet import Child, Fleet
-from flame.launch.ui import Ui
+from flame.launch.folder.asking import Asked
+from flame.launch.processes.fleet import Child, Fleet
+from flame.launch.screen.ui import Ui
 from flame.runtime.broker import Broker, BrokerError
 from flame.runtime.control import Alive, AskStop, Closed, Crashed, Ended, Finish, Ready, Scored, Silent, WorkerLost, WorkerRestarted
 

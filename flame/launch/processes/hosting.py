@@ -11,7 +11,7 @@ from flame.config.devices import profiles
 from flame.config.world import World
 from flame.core.effects import Stop
 from flame.core.time import in_seconds, seconds
-from flame.launch.placement import Seat
+from flame.launch.preflight.placement import Seat
 from flame.learn.learner import Learner
 from flame.roles.trainer import Trainer
 from flame.runtime.access import Access

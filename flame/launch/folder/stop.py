@@ -10,9 +10,9 @@ from time import monotonic, sleep
 from rich.console import Console
 
 from flame.config.errors import ConfigError, unknown
-from flame.launch.asking import ask
-from flame.launch.clean import clean, trace
-from flame.launch.listing import run_paths, verdict_of
+from flame.launch.folder.asking import ask
+from flame.launch.folder.clean import clean, trace
+from flame.launch.folder.listing import run_paths, verdict_of
 
 WELL, BAD = 0, 1
 LOOK_S = 0.1

@@ -13,9 +13,9 @@ from pathlib import Path
 from rich.console import Console
 
 from flame.config.errors import ConfigError, unknown
-from flame.launch.clean import trace
-from flame.launch.command import agreed
-from flame.launch.listing import VERDICTS, run_paths, size_of, sized, verdict_of
+from flame.launch.folder.clean import trace
+from flame.launch.folder.listing import VERDICTS, run_paths, size_of, sized, verdict_of
+from flame.launch.screen.consoles import agreed
 from flame.telemetry.rundir import RunName
 
 WELL, REFUSED = 0, 2

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from flame.config.errors import ConfigError
 from flame.core.time import in_seconds
-from flame.launch.flags import worlds
+from flame.launch.preflight.flags import worlds
 from flame.runtime.access import Access
 from flame.runtime.books import code_digest, libraries
 from flame.runtime.broker import BrokerError, address

@@ -13,7 +13,7 @@ from flame.config.editor import schema
 from flame.config.errors import ConfigError
 from flame.config.experiments import Experiments, load
 from flame.config.fingerprint import condition_fp, run_fp
-from flame.launch.screen import table
+from flame.launch.screen.consoles import table
 from flame.telemetry.rundir import RunDir
 
 WELL, DIFFERENT = 0, 1

@@ -16,7 +16,7 @@ from typing import Any
 from flame.core.messages import AGGREGATOR, Presence
 from flame.core.profile import Profile
 from flame.core.time import in_seconds
-from flame.launch.hosting import Spec, close, heartbeat, serve, transport_of
+from flame.launch.processes.hosting import Spec, close, heartbeat, serve, transport_of
 from flame.learn.learner import build
 from flame.roles.aggregator import Aggregator
 from flame.runtime.aggregator_side import AggregatorSide, Standing

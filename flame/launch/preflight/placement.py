@@ -1,7 +1,7 @@
 """Who computes where, in a real run: workers dealt in turn over devices, and over cores where they are to be pinned.
 
 The aggregator sits where the fewest workers do; of several such, where most memory is free. It is a pure function of what
-there is: the machine is looked at by `flame.launch.measure`, the processes sit down by themselves.
+there is: the machine is looked at by `flame.launch.preflight.measure`, the processes sit down by themselves.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from flame.core.messages import AGGREGATOR
-from flame.launch.issue import Issue, cannot
+from flame.launch.preflight.issue import Issue, cannot
 
 P = TypeVar("P", str, int)
 

@@ -1,0 +1,1 @@
+"""The processes of a real run: who they are, what they are told, who watches them, and how more join from elsewhere."""

@@ -1,0 +1,1 @@
+"""How a command shows itself: the consoles, progress, and who is told."""
