@@ -13,7 +13,9 @@ from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
 from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.floor import NONE, Floor
+from parity.guests import GuestError, with_guests
 from parity.invariants import check_run, used
+from parity.ladder import Ladder
 from parity.replicates import FloorError, floors
 from parity.report import console, show, show_invariants
 from parity.rungs import LADDER
@@ -41,8 +43,9 @@ def _once(options: argparse.Namespace) -> int:
         runs, pairs = _found(options)
         if options.validate:
             return _validate(runs or [run for pair in pairs for run in (pair.real, pair.sim)])
-        return _compare(pairs, options, floors(_replicates(options), LADDER, options.max_bin))
-    except (UsageError, TelemetryError, FloorError) as error:
+        ladder = with_guests(LADDER, options.rung)
+        return _compare(pairs, ladder, options, floors(_replicates(options), ladder, options.max_bin))
+    except (UsageError, TelemetryError, FloorError, GuestError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -59,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--floor", nargs="+", type=Path, default=[], metavar="RUN", help="replicates, or folders of them: what real runs differ by"
     )
+    parser.add_argument("--rung", action="append", default=[], metavar="MODULE:NAME", help="also this rung of your own (repeatable)")
     parser.add_argument("--max-bin", type=int, metavar="N", help="compare up to and including bin N, counted from 0")
     parser.add_argument("--strict", action="store_true", help="enforce DIAG rungs that have an opinion, too")
     parser.add_argument("--lenient", action="store_true", help="rungs that are judged by a statistic only warn")
@@ -127,12 +131,12 @@ def _confirm(pairs: Sequence[RunPair], left_out: Sequence[str], options: argpars
         raise UsageError("not compared\nhint: name the two runs")
 
 
-def _compare(pairs: Sequence[RunPair], options: argparse.Namespace, known: Mapping[str, Floor]) -> int:
+def _compare(pairs: Sequence[RunPair], ladder: Ladder, options: argparse.Namespace, known: Mapping[str, Floor]) -> int:
     chosen = Options(options.max_bin, options.strict, options.lenient, options.force)
     reports, refused = list[Report](), list[str]()
     for pair in pairs:
         try:
-            reports.append(check(pair, LADDER, chosen, known.get(pair.real.run_fp, NONE)))
+            reports.append(check(pair, ladder, chosen, known.get(pair.real.run_fp, NONE)))
         except (RefusedError, TelemetryError) as error:
             refused.append(str(error))
     if options.json:

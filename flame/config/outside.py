@@ -78,21 +78,26 @@ def _placed(slot: str, protocol: type, policy: Outside) -> Outside:
     return policy if policy.source else policy.model_copy(update={"type": _name(kind), "source": digest(kind)})
 
 
-def _found(slot: str, where: str) -> type[Outside]:
+def imported(where: str) -> tuple[Any, str]:
+    """The module of `module:name`, from wherever it is or the current folder; and the name. Raises ValueError."""
     module, _, name = where.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
     try:
-        held = import_module(module)
+        return import_module(module), name
     except ModuleNotFoundError as error:
         raise ValueError(f"`{where}`: there is no module `{error.name}`; install it, or run where it is") from None
     except Exception as error:  # whatever somebody's module does
         raise ValueError(f"`{where}`: `{module}` can't be imported: {type(error).__name__}: {error}; mend it") from None
+
+
+def _found(slot: str, where: str) -> type[Outside]:
+    held, name = imported(where)
     found = getattr(held, name, None)
     if found is None:
-        kinds = [each for each, value in vars(held).items() if isinstance(value, type) and value.__module__ == module]
-        raise ValueError(f"`{where}`: `{module}` has no `{name}`; {nearest(name, kinds)}give one of its classes")
+        kinds = [each for each, value in vars(held).items() if isinstance(value, type) and value.__module__ == held.__name__]
+        raise ValueError(f"`{where}`: `{held.__name__}` has no `{name}`; {nearest(name, kinds)}give one of its classes")
     if not (isinstance(found, type) and issubclass(found, Outside)):
         raise ValueError(f"`{where}` is no {slot}; derive the class from `flame.policies.policy.Outside`")
     return found

