@@ -38,13 +38,13 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict $(CHECKED)
 	$(BIN)/lint-imports
-	$(BIN)/python -m parity.docs --check
+	$(BIN)/python -m parity.reports.docs --check
 	$(BIN)/python -m flame.telemetry.docs --check
 	$(BIN)/python -m flame.launch.cli.reference --check
 
 docs: $(READY)
-	$(BIN)/python -m parity.docs > docs/rungs.md
-	$(BIN)/python -m parity.docs --schema > docs/parity.schema.json
+	$(BIN)/python -m parity.reports.docs > docs/rungs.md
+	$(BIN)/python -m parity.reports.docs --schema > docs/parity.schema.json
 	$(BIN)/python -m flame.telemetry.docs > docs/telemetry.md
 	$(BIN)/python -m flame.telemetry.docs --schema > docs/telemetry.schema.json
 	$(BIN)/python -m flame.launch.cli.reference > docs/commands.md

@@ -26,7 +26,7 @@ from flame.config import Condition, World
 from flame.launch.processes import fleet
 from flame.telemetry.rundir import RunDir
 from parity.evidence import Pair, Run
-from parity.explain import explain
+from parity.explainer.explain import explain
 from tests.pairs.support import ASYNC, Harm, freeze_worker, kill_worker
 
 PLAIN_MAINS = fleet.worker_main, fleet.aggregator_main

@@ -33,11 +33,11 @@ from scipy import stats
 from flame.config import Condition, World
 from flame.launch.run import run
 from flame.telemetry.rundir import RunDir, RunPair
-from parity import statistics
 from parity.engine import Options, Report, check
+from parity.measures import statistics
+from parity.measures.statistics import ALPHA, outcome
 from parity.rung import Measure
 from parity.rungs import LADDER
-from parity.statistics import ALPHA, outcome
 
 SIZES = (10, 20, 40, 80, 160, 320, 640)
 """Values a side at which power is asked."""

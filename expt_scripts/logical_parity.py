@@ -8,7 +8,7 @@ from start import start
 
 def main() -> None:
     """Walk their released sequences, stamps, dues and ages left out."""
-    from parity.diff import main as walk
+    from parity.reports.diff import main as walk
 
     raise SystemExit(walk(["--logical", *sys.argv[1:]]))
 

@@ -73,7 +73,7 @@ def _judged(
 def _text(report: "Report") -> str:
     from rich.console import Console
 
-    from parity.report import show
+    from parity.reports.terminal import show
 
     out = StringIO()
     show(Console(file=out, width=WIDTH, highlight=False), [report])

@@ -14,10 +14,10 @@ from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
 from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.floor import NONE, Floor
 from parity.guests import GuestError, with_guests
-from parity.invariants import check_run, used
+from parity.invariants.check import check_run, used
 from parity.ladder import Ladder
 from parity.replicates import FloorError, floors
-from parity.report import console, show, show_invariants
+from parity.reports.terminal import console, show, show_invariants
 from parity.rungs import LADDER
 from parity.watch import watch
 
@@ -140,7 +140,7 @@ def _compare(pairs: Sequence[RunPair], ladder: Ladder, options: argparse.Namespa
         except (RefusedError, TelemetryError) as error:
             refused.append(str(error))
     if options.json:
-        from parity import document
+        from parity.reports import document
 
         sys.stdout.write(document.text(reports).decode())
     else:
@@ -155,11 +155,11 @@ def _write(reports: Sequence[Report], refused: Sequence[str], options: argparse.
     """The reports that are files. Raises UsageError for a place that can't be written."""
     try:
         if options.junit:
-            from parity import junit
+            from parity.reports import junit
 
             junit.write(options.junit, reports, refused)
         if options.html:
-            from parity import page  # templates, which no other form of a report needs
+            from parity.reports import page  # templates, which no other form of a report needs
 
             print(f"wrote {page.write(options.html, reports, refused)}", file=sys.stderr)
     except OSError as error:

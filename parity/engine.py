@@ -20,12 +20,12 @@ from flame.config.errors import ConfigError
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.evidence import Pair, Run, Window, kinds_of, window_of
-from parity.explain import SEQUENCES, explain
+from parity.explainer.explain import SEQUENCES, explain
+from parity.explainer.story import Story
 from parity.floor import NONE, Floor
 from parity.ladder import Ladder
+from parity.measures.statistics import ALPHA, holm, outcome
 from parity.rung import DIAG, DIST, LOGICAL, Finding, Measure, Role, Rung, Tier, VerdictName, headline, skipped
-from parity.statistics import ALPHA, holm, outcome
-from parity.story import Story
 
 READ_ALWAYS = ("agg_round", "intrusion", "run_meta")
 

@@ -122,9 +122,9 @@ def _compared(one: Path, other: Path, out: Console) -> "Report":
     import orjson
 
     from flame.telemetry.rundir import RunDir
-    from parity.document import document
     from parity.engine import Options, check, pair_of
-    from parity.report import render
+    from parity.reports.document import document
+    from parity.reports.terminal import render
     from parity.rungs import LADDER
 
     report = check(pair_of(RunDir(one), RunDir(other)), LADDER, Options())
@@ -160,7 +160,7 @@ def _scoreboard(pair: Pair) -> Text:
     """`21 passed, 1 skipped`: whatever is not zero."""
     if pair.report is None:
         return Text(pair.why.partition("\n")[0], "bold red")
-    from parity.report import COUNTED, STYLES
+    from parity.reports.terminal import COUNTED, STYLES
 
     counts = [(pair.report.count(verdict), word, STYLES[verdict]) for verdict, word in COUNTED]
     return Text(", ").join(Text(f"{count} {word}", style) for count, word, style in counts if count)

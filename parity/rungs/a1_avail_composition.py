@@ -1,10 +1,10 @@
 """A1: as many trainers are in each state, at the same progress."""
 
-from parity.compare import equal
+from parity.derived.presence import STATES, closes, composition, unwatched
 from parity.evidence import Pair, Window
-from parity.presence import STATES, closes, composition, unwatched
+from parity.measures.compare import equal
+from parity.measures.statistics import mean
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
-from parity.statistics import mean
 
 TOL = 0.20
 

@@ -1,10 +1,10 @@
 """A2: as many trainers are there, and as many could be chosen."""
 
+from parity.derived.pools import selections
 from parity.evidence import Pair, Window
-from parity.pools import selections
+from parity.measures.statistics import ks
+from parity.measures.tables import equal_rows, in_order
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.statistics import ks
-from parity.tables import equal_rows, in_order
 
 TOL = 0.2
 COLUMNS = ("candidates", "eligible")

@@ -2,11 +2,11 @@
 
 import polars as pl
 
+from parity.derived.pools import durations, selections
 from parity.evidence import Pair, Run, Window
-from parity.pools import durations, selections
+from parity.measures.statistics import ks
+from parity.measures.tables import equal_rows, in_order
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
-from parity.statistics import ks
-from parity.tables import equal_rows, in_order
 
 TOL = 0.2
 

@@ -5,12 +5,12 @@ from statistics import fmean
 
 import polars as pl
 
-from parity.compare import equal
+from parity.derived.pools import selections
+from parity.derived.presence import unwatched
 from parity.evidence import Pair, Run, Window
-from parity.pools import selections
-from parity.presence import unwatched
+from parity.measures.compare import equal
+from parity.measures.statistics import mean
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
-from parity.statistics import mean
 
 TOL = 0.20
 BINS = 10

@@ -1,9 +1,9 @@
 """A4: each trainer could train for the same share of the time."""
 
-from parity.compare import equal
+from parity.derived.presence import time_in_state, unwatched
 from parity.evidence import Pair, Window
-from parity.pace import of_span
-from parity.presence import time_in_state, unwatched
+from parity.measures.compare import equal
+from parity.measures.pace import of_span
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 
 TOL = 0.2

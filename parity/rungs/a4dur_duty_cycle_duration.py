@@ -4,10 +4,10 @@ from statistics import fmean
 
 import numpy as np
 
-from parity.compare import equal
+from parity.derived.presence import time_in_state, total_variation, unwatched
 from parity.evidence import Pair, Window
-from parity.pace import of_span
-from parity.presence import time_in_state, total_variation, unwatched
+from parity.measures.compare import equal
+from parity.measures.pace import of_span
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 
 TOL = 0.05

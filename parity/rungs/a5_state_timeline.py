@@ -1,9 +1,9 @@
 """A5: each trainer is in the same state at the same progress."""
 
-from parity.compare import equal
+from parity.derived.presence import closes, unwatched, watched
 from parity.evidence import Pair, Run, Window
-from parity.pace import of_lead
-from parity.presence import closes, unwatched, watched
+from parity.measures.compare import equal
+from parity.measures.pace import of_lead
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 
 TOL = 0.05

@@ -6,11 +6,11 @@ import polars as pl
 
 from flame.core.time import in_seconds
 from flame.core.trace import Trace
+from parity.derived.presence import NO_TIME, next_available_at, traces_of, unwatched
 from parity.evidence import Pair, Run, Window
-from parity.presence import NO_TIME, next_available_at, traces_of, unwatched
+from parity.measures.tables import in_order
 from parity.rung import INV, LOGICAL, Finding, rung, skipped
 from parity.single import Look, in_each
-from parity.tables import in_order
 
 
 @rung(

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from parity.derived.pools import pools
+from parity.derived.presence import available_at, traces_of, unwatched
 from parity.evidence import Pair, Run, Window
-from parity.pools import pools
-from parity.presence import available_at, traces_of, unwatched
+from parity.measures.tables import in_order
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
-from parity.tables import in_order
 
 TOL = 0.05
 

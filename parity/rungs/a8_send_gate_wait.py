@@ -2,11 +2,11 @@
 
 import polars as pl
 
+from parity.derived.presence import unwatched
 from parity.evidence import Pair, Run, Window
-from parity.presence import unwatched
+from parity.measures.statistics import mean
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
 from parity.rungs.lt_lateness import TOL_S
-from parity.statistics import mean
 
 MOST_S = 10.0
 

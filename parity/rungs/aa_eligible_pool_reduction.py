@@ -2,8 +2,8 @@
 
 from statistics import fmean
 
+from parity.derived.pools import selections
 from parity.evidence import Pair, Run, Window
-from parity.pools import selections
 from parity.rung import DIAG, LOGICAL, Finding, rung, skipped
 
 

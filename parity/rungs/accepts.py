@@ -1,8 +1,8 @@
 """What the rungs over accepted updates share: one value, or several, of each update by its id."""
 
 from parity.evidence import Pair, Window
+from parity.measures.tables import equal_rows
 from parity.rung import Finding
-from parity.tables import equal_rows
 
 
 def equal_by_id(pair: Pair, window: Window, what: str, *columns: str) -> Finding:

@@ -4,8 +4,8 @@ from typing import Any
 
 import polars as pl
 
-from parity.compare import mismatch
 from parity.evidence import Pair, Run, Window
+from parity.measures.compare import mismatch
 from parity.rung import DIAG, EXACT, LOGICAL, Finding, failed, passed, rung, skipped
 
 RESEND = "resend"

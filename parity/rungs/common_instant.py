@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
+from parity.measures.compare import equal
+from parity.measures.statistics import mean
 from parity.rung import Finding, Measure, failed, measured, passed, skipped
-from parity.statistics import mean
 
 TOL = 0.05
 

@@ -2,11 +2,11 @@
 
 import polars as pl
 
+from parity.derived.pools import selections
 from parity.evidence import Pair, Run, Window
-from parity.pools import selections
+from parity.measures.statistics import ks
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.statistics import ks
-from parity.tables import equal_rows
 
 TOL = 0.2
 

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
+from parity.measures.compare import equal
+from parity.measures.statistics import gap
 from parity.rung import Finding, measured, skipped
-from parity.statistics import gap
 
 SHORT_S = 7200.0
 

@@ -1,9 +1,9 @@
 """F13: trainers report the same utility."""
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.rungs.accepts import equal_by_id
-from parity.statistics import ks
 
 
 @rung(

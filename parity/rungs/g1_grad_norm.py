@@ -3,9 +3,9 @@
 import polars as pl
 
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import ks
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
-from parity.statistics import ks
-from parity.tables import equal_rows
 
 
 @rung(

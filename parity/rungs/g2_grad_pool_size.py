@@ -3,9 +3,9 @@
 import polars as pl
 
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import ks, mean
+from parity.measures.tables import equal_rows, in_order
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.statistics import ks, mean
-from parity.tables import equal_rows, in_order
 
 
 @rung(

@@ -1,9 +1,9 @@
 """G3: updates weigh as much."""
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks, mean
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.rungs.accepts import equal_by_id
-from parity.statistics import ks, mean
 
 
 @rung(

@@ -1,7 +1,7 @@
 """I0: every process started from the same parameters and the same data."""
 
-from parity.compare import show
 from parity.evidence import Pair, Run, Window
+from parity.measures.compare import show
 from parity.rung import EXACT, LOGICAL, Finding, failed, passed, rung
 
 

@@ -1,9 +1,9 @@
 """What DK1 and DK2 share: one of the sizes in force, cycle by cycle."""
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks
+from parity.measures.tables import equal_rows
 from parity.rung import Finding, failed, measured, passed
-from parity.statistics import ks
-from parity.tables import equal_rows
 
 
 def compare_sizes(pair: Pair, window: Window, column: str, letter: str, tol: float = 0.2) -> Finding:

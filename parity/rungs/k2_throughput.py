@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import polars as pl
 
-from parity.advance import clock
+from parity.derived.advance import clock
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import mean
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
-from parity.statistics import mean
 
 TOL = 0.05
 LEAST_S = 60.0

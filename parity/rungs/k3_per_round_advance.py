@@ -1,10 +1,10 @@
 """K3: each cycle moves both clocks equally far."""
 
-from parity.advance import advances
+from parity.derived.advance import advances
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks, mean
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
 from parity.rungs.lt_lateness import TOL_S
-from parity.statistics import ks, mean
 
 
 @rung(

@@ -1,6 +1,6 @@
 """K3a: how far a cycle moves the clock, beside how long its slowest member takes."""
 
-from parity.advance import advances
+from parity.derived.advance import advances
 from parity.evidence import Pair, Window
 from parity.rung import DIAG, PHYSICAL, Finding, rung, skipped
 

@@ -1,9 +1,9 @@
 """K3b: a cycle moves both clocks equally far, on average."""
 
-from parity.advance import advances
+from parity.derived.advance import advances
 from parity.evidence import Pair, Window
+from parity.measures.statistics import mean
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
-from parity.statistics import mean
 
 TOL = 0.10
 

@@ -1,9 +1,9 @@
 """K4: cycles overlap as much in both runs."""
 
-from parity.advance import advances
+from parity.derived.advance import advances
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ratio
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
-from parity.statistics import ratio
 
 TOL = 0.3
 

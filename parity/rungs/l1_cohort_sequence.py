@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from parity.compare import mismatch, same, show, show_both
 from parity.evidence import BY_RULES, Pair, Run, Window
 from parity.exhibits import Rows, Sequences
+from parity.measures.compare import mismatch, same, show, show_both
 from parity.rung import DIAG, EXACT, LOGICAL, Finding, failed, passed, rung
 
 Plain = dict[str, Any]

@@ -5,8 +5,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import ALPHA, quantile_share
 from parity.rung import DIST, PHYSICAL, Finding, failed, passed, rung, skipped
-from parity.statistics import ALPHA, quantile_share
 
 TOL_S = 0.25
 SHARE = 0.01

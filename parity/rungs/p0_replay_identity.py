@@ -1,7 +1,7 @@
 """P0: each node's journal, replayed, gives the same effects."""
 
+from parity.derived.replayed import Replayed, replayed
 from parity.evidence import Pair, Run, Window
-from parity.replayed import Replayed, replayed
 from parity.rung import INV, LOGICAL, Finding, failed, passed, rung, skipped
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import polars as pl
 
+from parity.derived.pools import selections
 from parity.evidence import Pair, Run, Window
-from parity.pools import selections
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, rung
-from parity.tables import equal_rows
 
 
 @rung(

@@ -1,7 +1,7 @@
 """P3: each trainer is as fast in the sim as in the real run."""
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
+from parity.measures.compare import equal
 from parity.rung import EXACT, LOGICAL, Finding, rung, skipped
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from parity.derived.inflight import timeline_of
+from parity.derived.ledger import ledger_of
 from parity.evidence import Pair, Run, Window
 from parity.exhibits import Timelines
-from parity.inflight import timeline_of
-from parity.ledger import ledger_of
 from parity.rung import INV, LOGICAL, Finding, rung
 from parity.single import Look, in_each
 

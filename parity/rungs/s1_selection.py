@@ -4,11 +4,11 @@ from statistics import fmean
 
 import polars as pl
 
+from parity.derived.pools import selections
 from parity.evidence import Pair, Window
-from parity.pools import selections
+from parity.measures.tables import equal_rows, in_order
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
 from parity.rungs.sdet_decision_determinism import BY_POOL
-from parity.tables import equal_rows, in_order
 
 TOL = 0.7
 

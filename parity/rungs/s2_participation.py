@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from parity.derived.pools import durations
 from parity.evidence import Pair, Run, Window
-from parity.pools import durations
+from parity.measures.statistics import variation
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
-from parity.statistics import variation
-from parity.tables import equal_rows
 
 TOL = 0.15
 CLASSES = 3

@@ -1,11 +1,11 @@
 """S34: the same trainers are chosen, from the same pool, with as many in flight."""
 
+from parity.derived.pools import selections
+from parity.derived.sizes import over_concurrency
 from parity.evidence import Pair, Window
-from parity.pools import selections
+from parity.measures.statistics import mean
+from parity.measures.tables import equal_rows, in_order
 from parity.rung import DIST, LOGICAL, Finding, failed, measured, rung
-from parity.sizes import over_concurrency
-from parity.statistics import mean
-from parity.tables import equal_rows, in_order
 
 COLUMNS = ("chosen", "eligible", "candidates", "in_flight", "pending", "concurrency", "goal", "policy", "eligible_fp")
 

@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from parity.compare import equal
 from parity.evidence import Pair, Run, Window
+from parity.measures.compare import equal
+from parity.measures.statistics import mean
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.rungs.sx_selector_score import scores
-from parity.statistics import mean
 
 TOL = 0.2
 

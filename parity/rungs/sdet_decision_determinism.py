@@ -2,10 +2,10 @@
 
 import polars as pl
 
+from parity.derived.pools import selections
 from parity.evidence import Pair, Window
-from parity.pools import selections
+from parity.measures.tables import in_order
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
-from parity.tables import in_order
 
 BY_POOL = ("all",)
 """Policies whose choice is a function of the set to choose from, and of nothing else."""

@@ -1,9 +1,9 @@
 """Sr: as many slots stay held after a close."""
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import mean
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.statistics import mean
-from parity.tables import equal_rows
 
 TOL = 0.3
 

@@ -2,10 +2,10 @@
 
 import polars as pl
 
+from parity.derived.pools import selections
 from parity.evidence import Pair, Run, Window
-from parity.pools import selections
+from parity.measures.statistics import distance
 from parity.rung import DIAG, LOGICAL, Finding, rung, skipped
-from parity.statistics import distance
 
 COMPONENTS = ("score", "utility", "uncertainty", "penalty")
 

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from parity.derived.phases import with_phases
 from parity.evidence import Pair, Run, Window
-from parity.phases import with_phases
+from parity.measures.statistics import ALPHA, quantile_share
 from parity.rung import DIST, PHYSICAL, Finding, failed, passed, rung, skipped
-from parity.statistics import ALPHA, quantile_share
 
 TOL = 1.15
 SHARE = 0.01

@@ -3,9 +3,9 @@
 import numpy as np
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ALPHA, quantile_share
 from parity.rung import INV, PHYSICAL, Finding, failed, passed, rung, skipped
 from parity.rungs.t2_training_budget import computed
-from parity.statistics import ALPHA, quantile_share
 
 TOL = 0.25
 

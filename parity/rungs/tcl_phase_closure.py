@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from parity.derived.phases import with_phases
 from parity.evidence import Pair, Run, Window
-from parity.phases import with_phases
+from parity.measures.statistics import ALPHA, quantile_share
 from parity.rung import INV, PHYSICAL, Finding, rung
 from parity.single import Look, in_each
-from parity.statistics import ALPHA, quantile_share
 
 RELATIVE, ABSOLUTE_S = 0.02, 0.005
 SHARE = 0.01

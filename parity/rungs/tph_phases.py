@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from parity.derived.phases import with_phases
 from parity.evidence import Pair, Run, Window
-from parity.phases import with_phases
+from parity.measures.statistics import ks
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
-from parity.statistics import ks
 
 TOL = 0.25
 FLOOR_S = 0.005

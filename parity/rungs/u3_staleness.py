@@ -3,9 +3,9 @@
 import polars as pl
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks, mean
 from parity.rung import DIST, LOGICAL, Finding, failed, measured, rung
 from parity.rungs.accepts import equal_by_id
-from parity.statistics import ks, mean
 
 
 @rung(

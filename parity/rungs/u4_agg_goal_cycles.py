@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from parity.derived.ledger import Ledger, ledger_of
 from parity.evidence import Pair, Run, Window
-from parity.ledger import Ledger, ledger_of
 from parity.rung import INV, LOGICAL, Finding, rung
 from parity.single import Look, in_each
 

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from parity.evidence import Pair, Run, Window
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, failed, passed, rung, skipped
 from parity.rungs.lags import JITTER_S
-from parity.tables import equal_rows
 
 TOL = 0.7
 

@@ -1,9 +1,9 @@
 """U6: an update waits as long before it counts."""
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks, mean
 from parity.rung import DIST, PHYSICAL, Finding, measured, rung, skipped
 from parity.rungs.lags import JITTER_S, commit_lags
-from parity.statistics import ks, mean
 
 
 @rung(

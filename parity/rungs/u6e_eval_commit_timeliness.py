@@ -5,8 +5,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import mean
 from parity.rung import DIST, PHYSICAL, Finding, failed, measured, passed, rung
-from parity.statistics import mean
 
 TOL_S = 2.0
 

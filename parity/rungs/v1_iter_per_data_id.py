@@ -3,9 +3,9 @@
 import polars as pl
 
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import ks, mean
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
-from parity.statistics import ks, mean
-from parity.tables import equal_rows
 
 BIN = "bin {bin} (round {round}, data_id {data_id})"
 """How a bin is named."""

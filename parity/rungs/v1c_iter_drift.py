@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from parity.drift import drift
 from parity.evidence import Pair, Window
+from parity.measures.drift import drift
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung
 from parity.rungs.v1_iter_per_data_id import BIN, iterations
-from parity.tables import equal_rows
 
 
 @rung(

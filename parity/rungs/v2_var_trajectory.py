@@ -1,9 +1,9 @@
 """V2: the gate's variance takes the same course."""
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks, mean
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
-from parity.statistics import ks, mean
-from parity.tables import equal_rows
 
 
 @rung(

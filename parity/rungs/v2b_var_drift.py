@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 
-from parity.drift import PER, log_ratio, slope
 from parity.evidence import Pair, Window
+from parity.measures.drift import PER, log_ratio, slope
 from parity.rung import DIAG, LOGICAL, Finding, rung, skipped
 
 OFFSET, SLOPE = 0.02, 0.05

@@ -1,8 +1,8 @@
 """V3: the pool that the gate looks at is as large."""
 
 from parity.evidence import Pair, Window
+from parity.measures.statistics import ks
 from parity.rung import DIAG, LOGICAL, Finding, rung
-from parity.statistics import ks
 
 TOL = 0.2
 

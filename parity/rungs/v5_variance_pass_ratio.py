@@ -3,10 +3,10 @@
 import polars as pl
 
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import mean
+from parity.measures.tables import equal_rows
 from parity.rung import DIST, LOGICAL, Finding, measured, rung, skipped
 from parity.rungs.v4_force_commit_rate import UNFORCED
-from parity.statistics import mean
-from parity.tables import equal_rows
 
 KEEP = "keep"
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bench.false_alarms import SHAPES, Judged, Recorded, alarms, condition, judged, lines, powers, recording, shifted, told
-from parity import statistics
-from parity.statistics import ks, mean
+from parity.measures import statistics
+from parity.measures.statistics import ks, mean
 
 LAW = {"latency": {"legs_s": [0.0, 0.004, 0.02], "hold_s": [0.0, 0.001, 0.01]}}
 

@@ -12,7 +12,7 @@ import yaml
 from flame.launch.cli import reference
 from flame.launch.cli import app
 from parity import cli as parity_cli
-from parity import diff as parity_diff
+from parity.reports import diff as parity_diff
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*/*.md"))]

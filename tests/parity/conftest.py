@@ -20,7 +20,7 @@ from tests.parity.spoils import GROUNDS
 def replayed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Synthetic runs have no journal that could be replayed: P0 is told what `journal/replayed.json` says."""
     if "real_replay" not in request.fixturenames:
-        monkeypatch.setattr(modules["parity.replayed"], "_replay", _answer)
+        monkeypatch.setattr(modules["parity.derived.replayed"], "_replay", _answer)
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from flame.telemetry.rundir import RunDir, RunPair
+from parity.derived.presence import watched
 from parity.engine import check
 from parity.evidence import Pair, Run, window_of
 from parity.ladder import Ladder
-from parity.pace import of_lead, of_span
-from parity.presence import watched
+from parity.measures.pace import of_lead, of_span
 from parity.rung import Finding
 from parity.rungs import LADDER
 from tests.parity.edits import Edit, Line

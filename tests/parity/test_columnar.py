@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from flame.core.trace import Trace
-from parity import pools as columnar_pools
-from parity.compare import equal
-from parity.phases import MEASURED, phases_of
-from parity.presence import NO_TIME, available_at, next_available_at, traces_of
+from parity.derived import pools as columnar_pools
+from parity.derived.phases import MEASURED, phases_of
+from parity.derived.presence import NO_TIME, available_at, next_available_at, traces_of
+from parity.measures.compare import equal
+from parity.measures.statistics import quantile_share
+from parity.measures.tables import equal_rows
 from parity.rungs.a6_trace_fidelity import against_trace
 from parity.rungs.k6_stamps import wrong_stamps
 from parity.rungs.l1_cohort_sequence import ASPECTS, parted_aspects, suspects
 from parity.rungs.r1_residence import overlaps
 from parity.rungs.s1_selection import jaccard
 from parity.rungs.u4_agg_goal_cycles import conservation
-from parity.statistics import quantile_share
-from parity.tables import equal_rows
 from tests.parity import naive
 from tests.parity.fixtures import condition, fidelity
 from tests.parity.naive import Row, Table

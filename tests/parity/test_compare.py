@@ -2,7 +2,7 @@
 
 from math import nan
 
-from parity.compare import equal, show, show_both
+from parity.measures.compare import equal, show, show_both
 
 
 def _series(*values: object) -> dict[str, object]:

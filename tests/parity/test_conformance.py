@@ -13,7 +13,7 @@ from flame.launch.run import run
 from flame.telemetry.columns import KINDS
 from flame.telemetry.rundir import RunDir, RunPair
 from parity.engine import Options, check
-from parity.invariants import check_run
+from parity.invariants.check import check_run
 from parity.rungs import LADDER
 from tests.parity.fixtures import asynchronous, condition, write_run
 

@@ -9,7 +9,7 @@ import pytest
 import flame
 from flame.config import Condition, World
 from flame.telemetry.rundir import RunDir
-from parity.diff import main
+from parity.reports.diff import main
 from tests.parity.edits import Edit, Line
 
 SHAPE: dict[str, Any] = {

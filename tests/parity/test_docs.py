@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from parity import docs
+from parity.reports import docs
 from parity.rungs import LADDER
 
 
@@ -17,8 +17,8 @@ def test_a_page_that_is_not_current_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(docs, "DOCS", tmp_path)
     assert docs.main(["--check"]) == 1
     told = capsys.readouterr().err
-    assert "hint: python -m parity.docs > docs/rungs.md" in told
-    assert "hint: python -m parity.docs --schema > docs/parity.schema.json" in told
+    assert "hint: python -m parity.reports.docs > docs/rungs.md" in told
+    assert "hint: python -m parity.reports.docs --schema > docs/parity.schema.json" in told
 
 
 def test_the_page_has_every_rung(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from flame.telemetry.rundir import RunPair
-from parity.document import Document, schema, text
 from parity.engine import Report
+from parity.reports.document import Document, schema, text
 from tests.parity.edits import Edit, cycle_is
 from tests.parity.fixtures import fidelity, write_pair
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from parity.drift import PER, drift, log_ratio, slope
-from parity.statistics import outcome
+from parity.measures.drift import PER, drift, log_ratio, slope
+from parity.measures.statistics import outcome
 
 
 def _series(n: int, seed: int, growth: float = 0.0) -> np.ndarray:

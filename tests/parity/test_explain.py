@@ -8,12 +8,12 @@ import pytest
 
 from flame.telemetry.records import Peer
 from flame.telemetry.rundir import RunDir, RunPair
-from parity.document import document
+from parity.derived.lateness import jitter_s
 from parity.engine import Report
 from parity.evidence import Pair, Run
-from parity.explain import explain
-from parity.lateness import jitter_s
-from parity.story import Story
+from parity.explainer.explain import explain
+from parity.explainer.story import Story
+from parity.reports.document import document
 from tests.parity.conftest import say_replayed
 from tests.parity.edits import Edit, cycle_is
 from tests.parity.fixtures import arriving, asynchronous, condition, write_pair

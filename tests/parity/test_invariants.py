@@ -11,7 +11,7 @@ from flame.core.progress import Progress
 from flame.core.time import SECOND
 from flame.telemetry.records import RunEnd
 from flame.telemetry.rundir import RunDir
-from parity.invariants import LAWS, Ruling, check_run, used
+from parity.invariants.check import LAWS, Ruling, check_run, used
 from tests.parity.edits import Edit, Line, cycle_is
 from tests.parity.fixtures import asynchronous, away, condition, fidelity, write_run
 

@@ -9,7 +9,7 @@ import pytest
 from flame.telemetry.rundir import RunPair
 from parity.cli import main
 from parity.engine import Report
-from parity.junit import suites, write
+from parity.reports.junit import suites, write
 from parity.rungs import LADDER
 from tests.parity.edits import Edit, cycle_is
 from tests.parity.fixtures import asynchronous, condition, write_pair, write_run

@@ -10,16 +10,16 @@ import pytest
 
 from flame.telemetry.rundir import RunPair
 from parity.cli import main
-from parity.document import document
 from parity.engine import Report
-from parity.page import render, write
+from parity.reports.document import document
+from parity.reports.page import render, write
 from parity.rungs import LADDER
 from tests.parity.browser import Element, needs_browser, opened, parsed
 from tests.parity.edits import Edit, Line, cycle_is
 from tests.parity.fixtures import asynchronous, condition, fidelity, write_pair, write_run
 
 Judge = Callable[..., Report]
-CSS = Path(__file__).parents[2] / "parity" / "page" / "page.css"
+CSS = Path(__file__).parents[2] / "parity" / "reports" / "page" / "page.css"
 UNDRAWN = {"K7", "K3a", "K9", "F", "Aa", "Ovr"}
 """Rungs that tell a number alone: there is nothing to hold it against."""
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.roles import inbox
-from parity import released as rows
-from parity.parting import parting
-from parity.released import Released, Row, View
+from parity.derived import released as rows
+from parity.derived.released import Released, Row, View
+from parity.explainer.parting import parting
 
 EXACT = View(False, True, frozenset({"accepted"}))
 LOGICAL = View(True, True, frozenset({"accepted"}))

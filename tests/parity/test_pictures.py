@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from parity.engine import Result
 from parity.exhibits import Exhibit, Samples, Sequences, Tally, Timelines
-from parity.page.pictures import HEIGHT, MOST_CELLS, WIDTH, picture_of
-from parity.printable import printable
+from parity.reports.page.pictures import HEIGHT, MOST_CELLS, WIDTH, picture_of
+from parity.reports.printable import printable
 from parity.rung import DIST, Finding
 from parity.rungs import LADDER
 

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from flame.telemetry.rundir import RunPair
-from parity.document import document
 from parity.engine import Report
-from parity.report import briefly, show
+from parity.reports.document import document
+from parity.reports.terminal import briefly, show
 from parity.rungs import LADDER
 from tests.parity.edits import Edit, cycle_is
 from tests.parity.fixtures import asynchronous, condition, fidelity, write_pair, write_run

@@ -9,12 +9,12 @@ import pytest
 from flame.launch.run import run
 from flame.telemetry.reader import COMPACTED
 from flame.telemetry.rundir import RunDir, RunPair
+from parity.derived.sizes import over_concurrency, sizes_hold, sizes_of
 from parity.engine import Options, check
 from parity.evidence import Run
-from parity.invariants import check_run
-from parity.report import briefly
+from parity.invariants.check import check_run
+from parity.reports.terminal import briefly
 from parity.rungs import LADDER
-from parity.sizes import over_concurrency, sizes_hold, sizes_of
 from tests.parity.edits import Edit, cycle_is
 from tests.parity.fixtures import condition
 from tests.parity.test_report import text

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from parity import statistics
-from parity.statistics import ALPHA, block_length, distance, gap, holm, ks, mean, outcome, quantile_share, ratio, variation
+from parity.measures import statistics
+from parity.measures.statistics import ALPHA, block_length, distance, gap, holm, ks, mean, outcome, quantile_share, ratio, variation
 
 
 def ar(phi: float, n: int, generator: np.random.Generator) -> np.ndarray:

@@ -135,7 +135,7 @@ def check(context: typer.Context) -> None:
 @app.command(context_settings=DELEGATE, add_help_option=False)
 def diff(context: typer.Context) -> None:
     """Walk the released sequences of two runs side by side (`flame diff --help`)."""
-    from parity.diff import main as walk
+    from parity.reports.diff import main as walk
 
     raise typer.Exit(walk(context.args))
 

@@ -16,9 +16,11 @@ from flame.telemetry.columns import level
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.records import LEVELS
 from flame.telemetry.rundir import RunDir
-from parity.answers import alternation, answers, lost, once, punctual
-from parity.away import misbelieved, only_withheld
+from parity.derived.sizes import over_concurrency, sizes_hold
 from parity.evidence import AT_A_BOUND, BY_RULES, Run
+from parity.invariants.answers import alternation, answers, lost, once, punctual
+from parity.invariants.away import misbelieved, only_withheld
+from parity.invariants.totals import counts, rolled_up
 from parity.rungs.k1_sim_commit_monotone import falls
 from parity.rungs.k5_failsafe import ceiling
 from parity.rungs.k6_stamps import wrong_stamps
@@ -26,8 +28,6 @@ from parity.rungs.r1_residence import overlaps
 from parity.rungs.tc1_field_coverage import coverage
 from parity.rungs.u4_agg_goal_cycles import conservation
 from parity.single import Look
-from parity.sizes import over_concurrency, sizes_hold
-from parity.totals import counts, rolled_up
 
 GAP_S = 60.0
 REACHED = 0.85

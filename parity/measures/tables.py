@@ -1,4 +1,4 @@
-"""Equality of two tables, told as `parity.compare` tells that of two series, without a Python object per row.
+"""Equality of two tables, told as `parity.measures.compare` tells that of two series, without a Python object per row.
 
     equal_rows("accepted updates", "id {id}", real, sim)
 
@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from parity.compare import NOTHING, SHOWN, differing
 from parity.exhibits import Rows, Sequences
+from parity.measures.compare import NOTHING, SHOWN, differing
 from parity.rung import Finding, passed, skipped
 
 SIM = ":sim"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from parity.derived.ledger import ledger_of
+from parity.derived.phases import with_phases
 from parity.evidence import Run
-from parity.ledger import ledger_of
-from parity.phases import with_phases
+from parity.measures.statistics import ALPHA, quantile_share
 from parity.rungs.lags import JITTER_S
 from parity.single import Look
-from parity.statistics import ALPHA, quantile_share
 
 LIFE = ["id", "trainer", "_incarnation"]
 """One job in one life of its trainer: a respawned worker answers again, under the same id."""

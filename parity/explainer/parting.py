@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
-from parity.released import Released, Row, View
+from parity.derived.released import Released, Row, View
 
 What = Literal["row", "content", "effects"]
 

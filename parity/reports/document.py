@@ -93,7 +93,7 @@ class FloorEntry(TypedDict):
 class PairEntry(TypedDict):
     """One pair. notes: what a reader must know before believing any of it. exit: what this pair alone would exit with.
 
-    story: null unless the released sequences part; its fields are those of `parity.story.Story`.
+    story: null unless the released sequences part; its fields are those of `parity.explainer.story.Story`.
     """
 
     baseline: str

@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 from markupsafe import Markup
 
-from parity.docs import sections
+from parity.derived.inflight import timeline_of
 from parity.engine import Report, Result
 from parity.evidence import Pair
 from parity.exhibits import Timelines
-from parity.inflight import timeline_of
-from parity.page.flights import flights, span, whole
-from parity.page.pictures import picture_of
-from parity.report import COUNTED, LETTERS, SHARED, briefly, facts, judged_by, shape_of
+from parity.reports.docs import sections
+from parity.reports.page.flights import flights, span, whole
+from parity.reports.page.pictures import picture_of
+from parity.reports.terminal import COUNTED, LETTERS, SHARED, briefly, facts, judged_by, shape_of
 from parity.rung import STAGES, Measure, VerdictName
 
 LANES, WIDTH, TALL = 40, 1080.0, 16.0

@@ -2,18 +2,18 @@
 
 A rung that compares sequences says *that* they differ. This walks both released sequences to the first differing
 row, or to the first effect that the same rows led to in one run alone; finds the first cycle that differs; asks the
-witnesses of `parity.causes`; and names the command that shows the node at that step.
+witnesses of `parity.explainer.causes`; and names the command that shows the node at that step.
 """
 
 from dataclasses import replace
 from typing import Any
 
-from parity.causes import Case, broken, judge
+from parity.derived.released import Row, View, released
 from parity.evidence import Pair, Run
-from parity.parting import Parting, parting
-from parity.released import Row, View, released
+from parity.explainer.causes import Case, broken, judge
+from parity.explainer.parting import Parting, parting
+from parity.explainer.story import Cohort, Member, Names, Place, Story
 from parity.rungs.l1_cohort_sequence import ASPECTS, IN_TIME, parted_aspects
-from parity.story import Cohort, Member, Names, Place, Story
 
 AGGREGATOR = "aggregator"
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from parity.exhibits import Samples
+from parity.measures.statistics import ALPHA, CELLS, DRAWS, block_length
 from parity.rung import Measure
-from parity.statistics import ALPHA, CELLS, DRAWS, block_length
 
 PER = 100
 """A slope is told per so many units of progress."""

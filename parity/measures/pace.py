@@ -17,8 +17,8 @@ import polars as pl
 
 from flame.core.trace import Trace
 from parity.evidence import Pair, Run, Window
+from parity.measures.statistics import mean
 from parity.rung import Measure
-from parity.statistics import mean
 
 
 def of_span(pair: Pair, window: Window, effect: float, tol: float, name: str) -> Measure:

@@ -6,6 +6,6 @@
 - `page.html`, `page.css`: how it is laid out; light or dark as the reader's system is.
 """
 
-from parity.page.render import render, write
+from parity.reports.page.render import render, write
 
 __all__ = ["render", "write"]

@@ -14,9 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flame.config.devices import profiles
+from parity.derived.ledger import NEVER, ledger_of
+from parity.derived.presence import available_at, traces_of
 from parity.evidence import Run, Window
-from parity.ledger import NEVER, ledger_of
-from parity.presence import available_at, traces_of
 
 MOST = 5_000_000
 """Trainers times selections, beyond which nothing is told again: a cell each, and a number in A2b."""

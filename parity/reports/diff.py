@@ -16,13 +16,13 @@ from rich.text import Text
 
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir
+from parity.derived.released import Released, Row, View, released
 from parity.engine import pair_of
 from parity.evidence import Pair, Run
-from parity.explain import explain, names_of
-from parity.parting import Parting, parting
-from parity.released import Released, Row, View, released
-from parity.report import console, told_story
-from parity.story import Names, Story
+from parity.explainer.explain import explain, names_of
+from parity.explainer.parting import Parting, parting
+from parity.explainer.story import Names, Story
+from parity.reports.terminal import console, told_story
 
 AROUND = 4
 """How many rows before and after the first difference are shown."""

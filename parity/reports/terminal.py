@@ -16,10 +16,10 @@ from flame.config import Condition
 from flame.telemetry.rundir import RunDir
 from parity.engine import Report, Result
 from parity.evidence import Run
+from parity.explainer.story import Story
 from parity.floor import Floor
-from parity.invariants import Ruling
+from parity.invariants.check import Ruling
 from parity.rung import DIST, STAGES, VerdictName
-from parity.story import Story
 
 LETTERS: dict[VerdictName, str] = {"PASS": "✓", "FAIL": "✗", "BLOCKED": "⊘", "SKIP": "-", "DIAG": "·", "ERROR": "!"}
 STYLES: dict[VerdictName, str] = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from parity.derived.ledger import ledger_of
 from parity.evidence import Run
 from parity.exhibits import Interval, Rows
-from parity.ledger import ledger_of
 
 ENDED_BY = ("accepted", "agg_round", "intrusion", "peer")
 """Kinds of the records that end a row."""

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from parity.engine import Result
 from parity.exhibits import Exhibit, Samples, Sequences, Tally, Timelines
-from parity.page.flights import flights
-from parity.page.svg import Point, Scale, box, dot, line, picture, text, told
+from parity.reports.page.flights import flights
+from parity.reports.page.svg import Point, Scale, box, dot, line, picture, text, told
 
 WIDTH, HEIGHT = 300.0, 64.0
 LEFT, RIGHT, TOP, BOTTOM = 42.0, 4.0, 6.0, 13.0

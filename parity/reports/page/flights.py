@@ -11,7 +11,7 @@ from math import floor, log10
 from markupsafe import Markup
 
 from parity.exhibits import Interval, Timelines
-from parity.page.svg import Scale, box, line, number, picture, text
+from parity.reports.page.svg import Scale, box, line, number, picture, text
 
 MOST_BARS = 600
 """Of each side; with more, they can't be told apart and the page grows heavy."""

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flame.config.availability import traces
+from flame.config.errors import ConfigError
 from flame.core.trace import State, Trace
 from parity.evidence import Pair, Run, Window
 
@@ -38,6 +39,16 @@ def unwatched(pair: Pair) -> str | None:
 def traces_of(run: Run) -> Mapping[str, Trace]:
     """The traces of its condition, by node. Raises ConfigError where their file isn't here. For `run.derived`."""
     return traces(run.condition)
+
+
+def known_traces(run: Run) -> Mapping[str, Trace] | None:
+    """The trace of each trainer; None where everybody is always there, or where the file of traces isn't."""
+    if run.condition.availability.trace == "syn_0":
+        return None
+    try:
+        return traces(run.condition)
+    except ConfigError:
+        return None
 
 
 def available_at(trace: Trace, stamps: NDArray[np.int64]) -> NDArray[np.bool_]:

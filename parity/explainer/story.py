@@ -1,12 +1,12 @@
 """The story of a parting: where two runs first differ, in which row, and why; with the command that shows the place.
 
-`parity.explain` finds it. A story is plain data: `lines()` is what people read, `plain()` what machines do.
+`parity.explainer.explain` finds it. A story is plain data: `lines()` is what people read, `plain()` what machines do.
 """
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from parity.compare import show_both
+from parity.measures.compare import show_both
 
 Cause = Literal["RACE", "OVERRUN", "LOST", "FAULT", "LOGIC", "UNKNOWN"]
 

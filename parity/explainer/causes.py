@@ -12,13 +12,13 @@ from typing import Any
 
 import polars as pl
 
-from parity.compare import show
+from parity.derived.lateness import disturbances, end_ns, is_on_time, jitter_s, span_of
+from parity.derived.released import INTRUSION, UPDATE, Released, Row, View, effect_of
+from parity.derived.replayed import Replayed, replayed_if_readable
 from parity.evidence import Pair, Run
-from parity.lateness import disturbances, end_ns, is_on_time, jitter_s, span_of
-from parity.parting import Parting
-from parity.released import INTRUSION, UPDATE, Released, Row, View, effect_of
-from parity.replayed import Replayed, replayed_if_readable
-from parity.story import Cause, Names
+from parity.explainer.parting import Parting
+from parity.explainer.story import Cause, Names
+from parity.measures.compare import show
 
 RECENT = 2
 """How many times C rows before the parting are "just before" it."""

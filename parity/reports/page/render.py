@@ -7,11 +7,11 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from parity.document import text
 from parity.engine import Report
-from parity.page.sheet import scoreboard, sheet_of
-from parity.printable import printable
-from parity.report import LETTERS
+from parity.reports.document import text
+from parity.reports.page.sheet import scoreboard, sheet_of
+from parity.reports.printable import printable
+from parity.reports.terminal import LETTERS
 
 DATA = "parity.json"
 PAGE = "index.html"
@@ -37,7 +37,7 @@ def render(reports: Sequence[Report], refused: Sequence[str] = ()) -> str:
 
 @cache
 def _template() -> Template:
-    loader = PackageLoader("parity.page", ".")
+    loader = PackageLoader("parity.reports.page", ".")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.globals["letters"] = LETTERS
     environment.globals["css"] = Markup(loader.get_source(environment, "page.css")[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from parity.engine import Report, Result
-from parity.printable import printable
+from parity.reports.printable import printable
 from parity.rung import STAGES
 
 KINDS = ("failure", "error", "skipped")

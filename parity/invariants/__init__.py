@@ -1,0 +1,1 @@
+"""What one run must satisfy by itself (`flame check`, `flame parity --validate`)."""
