@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -32,6 +33,11 @@ def legend_above(figure: Figure, axes: Axes, columns: int = 2, extra: Sequence[t
     handles, labels = [*handles, *(handle for handle, _ in extra)], [*labels, *(label for _, label in extra)]
     if handles:
         figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.2)
+
+
+def whiskers(mean: Any, low: Any, high: Any) -> list[Any]:
+    """How far they reach below and above a mean. The mean of equal numbers may be one bit beside them, and no whisker is negative."""
+    return [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

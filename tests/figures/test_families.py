@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +12,8 @@ from matplotlib.patches import Rectangle
 from flame.analysis.learned import Learned
 from flame.analysis.seeds import band
 from flame.analysis.utilisation import utilisation
+from flame.figures.canvas import panel, whiskers
+from flame.figures.families.bars import Bar, draw_bars, whisker
 from flame.figures.families.learning import cut, rolling
 from flame.figures.looks import REGISTRY, SPARE, assigned
 from flame.figures.scene import Style
@@ -63,6 +66,17 @@ def test_bars_are_means_and_one_that_never_got_there_says_so(figs: Callable[...,
     assert not drawn(file, "far").figure.axes[0].patches
 
 
+@pytest.mark.parametrize("value", [68_000 / 3, 0.1, 2998.123])
+def test_a_whisker_of_equal_seeds_is_no_length_whatever_their_mean_is_rounded_to(value: float) -> None:
+    figure, axes = panel()
+    for bits in (-1, 0, 1):
+        mean = value + bits * np.spacing(value)
+        assert [side.min() >= 0 for side in whiskers(np.array([mean]), value, value)] == [True, True]
+        whisker(axes, 0, mean, value, value)
+    draw_bars(axes, [Bar("one", [value] * 3, "black", "")], 1.0, "never")
+    plt.close(figure)
+
+
 def test_shares_of_a_row_are_those_of_its_trainers(figs: Callable[..., Path], home: Path) -> None:
     figure = drawn(figs(), "time").figure
     first = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle) and round(patch.get_y() + 0.35) == 0]
@@ -80,7 +94,7 @@ def test_a_map_shows_every_mean_of_its_sweep(figs: Callable[..., Path], home: Pa
         peaks.setdefault((each.run.condition.server_opt.lr, each.run.condition.goal), []).append(each.peak() or 0.0)  # type: ignore[union-attr]
     expected = [[sum(peaks[lr, goal]) / 2 for lr in (0.1, 1.0)] for goal in (1, 2)]
     np.testing.assert_allclose(grid, expected)
-    assert {number(value) for row in expected for value in row} <= words(figure)
+    assert {f"{value:#.3g}" for row in expected for value in row} <= words(figure)
 
 
 CURVE = pl.DataFrame({"accuracy": [0.2, 0.6, 0.5, 0.3, 0.3], "loss": [2.0, 1.0, 0.9, 1.5, 1.6]})

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from flame.analysis.learned import Learned
 from flame.analysis.productivity import HOUR, cost_to, productivity
-from flame.figures.canvas import panel
+from flame.figures.canvas import panel, whiskers
 from flame.figures.families.family import Family
 from flame.figures.looks import HATCHES
 from flame.figures.scene import Picture, Scene, Shown, seeds_told
@@ -66,7 +67,7 @@ def draw_bars(axes: Axes, bars: Sequence[Bar], size: float, absent: str) -> None
 def whisker(axes: Axes, place: float, mean: float, low: float, high: float) -> None:
     """From `low` to `high`, seen on dark bars too."""
     for colour, width in (("white", 2.0), ("black", 0.8)):
-        axes.errorbar(place, mean, [[mean - low], [high - mean]], color=colour, linewidth=width, capsize=2, capthick=width)
+        axes.errorbar([place], [mean], whiskers(np.array([mean]), low, high), color=colour, linewidth=width, capsize=2, capthick=width)
 
 
 def bars_of(scene: Scene, values: Sequence[Sequence[Value]]) -> list[Bar]:

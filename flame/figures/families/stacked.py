@@ -19,7 +19,7 @@ from flame.figures.scene import Picture, Scene, Shown, seeds_told
 from flame.figures.units import QUANTITIES, number
 
 FILLS = ("#4d4d4d", "#d9d9d9", "#ffffff", "#969696", "#efefef", "#bdbdbd")
-WIDE = 0.09
+WIDE = 0.12
 """The share of the widest row from which on a part has its value written in it."""
 
 Row = tuple[str, Mapping[str, float]]

@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from flame.analysis.swept import cells, swept
 from flame.config.errors import ConfigError
-from flame.figures.canvas import legend_above, panel
+from flame.figures.canvas import legend_above, panel, whiskers
 from flame.figures.families.family import Family
 from flame.figures.looks import SPARE
 from flame.figures.scene import Picture, Scene
@@ -107,7 +107,7 @@ class Sweep(Family):
             if np.isnan(value):
                 axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, hatch="////", edgecolor="#7f7f7f", linewidth=0))
             else:
-                axes.text(column, row, number(value), ha="center", va="center", fontsize=7, color="white" if value < middle else "black")
+                axes.text(column, row, _digits(value), ha="center", va="center", fontsize=7, color="white" if value < middle else "black")
         axes.set_xticks(range(len(columns)), [_told(value) for value in columns])
         axes.set_yticks(range(len(rows)), [_told(value) for value in rows])
         axes.set_ylabel(self.y_label or f"{self.y} (as set)")
@@ -127,12 +127,17 @@ class Sweep(Family):
                 axes.plot(held[self.x].to_numpy(), mean, linestyle=look.line, **form)
             else:
                 places = np.array([columns.index(name) for name in held[self.x]]) + 0.12 * (number_of - (len(rows) - 1) / 2)
-                axes.errorbar(places, mean, [mean - low, high - mean], linestyle="", capsize=2, **form)
+                axes.errorbar(places, mean, whiskers(mean, low, high), linestyle="", capsize=2, **form)
         if numeric and min(columns) > 0 and max(columns) / min(columns) > 20:
             axes.set_xscale("log")
         if not numeric:
             axes.set_xticks(range(len(columns)), [_told(name) for name in columns])
             axes.set_xlim(-0.5, len(columns) - 0.5)
+
+
+def _digits(value: float) -> str:
+    """Three digits that count, zeros among them: cells are compared with each other."""
+    return number(value) if abs(value) >= 100 else f"{value:#.3g}"
 
 
 def _told(value: Any) -> str:
