@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from flame.analysis.comparison import one_seed_each, same_condition
-from flame.analysis.finished import newest
+from flame.analysis.comparison import apart, one_arm, same_condition
+from flame.analysis.finished import Own, own
 from flame.analysis.learned import Learned
-from flame.config.errors import ConfigError, nearest
+from flame.config.errors import ConfigError, nearest, unknown
+from flame.config.experiments import Experiments
 from flame.figures.families import Family
 from flame.figures.looks import assigned
 from flame.figures.scene import Shown
@@ -35,7 +36,7 @@ class Cast:
 
     def __init__(self, figs: Figs, runs: Path, instead: Given, *, blind: bool) -> None:
         """Raises ConfigError where an arm has no runs."""
-        runs_of = {key: _runs(key, arm, figs.folder, runs) for key, arm in figs.arms.items() if key not in instead}
+        runs_of = {key: _runs(key, arm, figs, runs) for key, arm in figs.arms.items() if key not in instead}
         runs_of |= {key: [_read(key, path) for path in paths] for key, paths in instead.items()}
         self._order = [*figs.arms, *(key for key in instead if key not in figs.arms)]
         named = _look_names(self._order, figs, runs_of)
@@ -45,7 +46,7 @@ class Cast:
             for key in self._order
         }
         for key, learned in runs_of.items():
-            one_seed_each(key, [each.run for each in learned])
+            one_arm(f"arms.{key}", [each.run for each in learned], "name the runs of one condition with `dirs`, or some with `seeds`")
 
     @property
     def all(self) -> list[Shown]:
@@ -86,20 +87,42 @@ def _look_names(order: Sequence[str], figs: Figs, runs: Mapping[str, Sequence[Le
     return {key: own[key] or (free[key] if free[key] in figs.looks and taken.count(free[key]) == 1 else key) for key in order}
 
 
-def _runs(key: str, arm: Arm, folder: Path, runs: Path) -> list[Learned]:
+def _runs(key: str, arm: Arm, figs: Figs, runs: Path) -> list[Learned]:
     if arm.dirs is not None:
-        return [_read(key, folder / path) for path in arm.dirs]
-    baseline = arm.baseline or key
-    found = newest(runs, arm.run_set or "", baseline, arm.world)
-    kept = {seed: run for (_, seed), run in sorted(found.items(), key=lambda item: item[0]) if arm.seeds is None or seed in arm.seeds}
-    missing = [seed for seed in arm.seeds or () if seed not in kept]
-    if not kept or missing:
+        return [_read(key, figs.folder / path) for path in arm.dirs]
+    run_set, baseline = arm.run_set or "", arm.baseline or key
+    its = own(runs, run_set, figs.registry, arm.world)
+    found = {seed: run for (name, seed), run in sorted(its.runs.items(), key=lambda item: item[0]) if name == baseline}
+    missing = [seed for seed in arm.seeds or () if seed not in found]
+    if not found or missing:
+        _refuse_unknown(key, arm, figs.registry, its)
         which = f" of seed {missing[0]}" if missing else ""
+        what = f"no finished {arm.world} run{which} of `{run_set}`, baseline `{baseline}`, is in `{runs}`"
         raise ConfigError(
-            f"arms.{key}: no finished {arm.world} run{which} of `{arm.run_set}`, baseline `{baseline}`, is in `{runs}`",
-            f"`flame run {arm.run_set} --only {baseline} --mode {arm.world}`, or give `dirs` or `--run {key}=DIR`",
+            f"arms.{key}: {what}{_instead(its, baseline)}",
+            f"`flame run {run_set} --only {baseline} --mode {arm.world}`, or give `dirs` or `--run {key}=DIR`",
         )
-    return [Learned(run) for run in kept.values()]
+    return [Learned(run) for seed, run in found.items() if arm.seeds is None or seed in arm.seeds]
+
+
+def _refuse_unknown(key: str, arm: Arm, registry: Experiments | None, its: Own) -> None:
+    """Raises ConfigError for a run-set, or a baseline of it, that neither experiments.yaml nor the folder of runs knows."""
+    run_set, baseline = arm.run_set or "", arm.baseline or key
+    if registry is None:
+        return
+    known = registry.run_sets.get(run_set.replace("_", "-"))
+    if known is None and not its.runs:
+        raise unknown("run-set", run_set, list(registry.run_sets), f" in arms.{key}")
+    if known is not None and baseline not in known.baselines:
+        raise unknown("baseline", baseline, known.baselines, f" of run-set `{run_set}` in arms.{key}")
+
+
+def _instead(its: Own, baseline: str) -> str:
+    """What is there of that name, and why it isn't taken."""
+    other = its.others.get(baseline)
+    taken = next((run.condition for (name, _), run in its.runs.items() if name == baseline), None)
+    wanted = its.written.get(baseline) or taken
+    return f"; `{other.label}` is another condition: {apart(wanted, other)}" if other and wanted else ""
 
 
 def _read(key: str, path: Path) -> Learned:

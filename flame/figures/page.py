@@ -7,7 +7,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from flame.analysis.comparison import one_seed_each
+from flame.analysis.comparison import one_arm
 from flame.analysis.learned import Learned
 from flame.analysis.phases import phases
 from flame.analysis.summary import summary
@@ -49,9 +49,9 @@ def taken(items: Sequence[str]) -> dict[str, list[Learned]]:
 
 
 def shown(arms: Mapping[str, Sequence[Learned]]) -> list[Shown]:
-    """The arms with their looks. Raises ConfigError where one has a seed twice."""
+    """The arms with their looks. Raises ConfigError where the runs of one aren't seeds of one condition."""
     for name, runs in arms.items():
-        one_seed_each(name, [each.run for each in runs])
+        one_arm(name, [each.run for each in runs])
     keys = {name: name if name in REGISTRY else runs[0].run.condition.baseline for name, runs in arms.items()}
     unique = {name: key if list(keys.values()).count(key) == 1 else name for name, key in keys.items()}
     looks = assigned(list(unique.values()), REGISTRY)

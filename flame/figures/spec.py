@@ -4,7 +4,7 @@
     experiments: experiments.yaml       # for sweeps
     target: 0.84                        # accuracy; a figure may have its own
     arms:
-      fwdllm: {run_set: main}           # the newest finished simulation of each seed; the key is the baseline
+      fwdllm: {run_set: main}           # what the run-set runs: each seed's newest finished simulation; the key is the baseline
       ours: {run_set: main, baseline: fluxtune_stable, look: fluxtune_stable}
       other: {dirs: [runs/A, runs/B]}   # or run directories, one a seed
     looks:
@@ -25,6 +25,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from flame.config.errors import ConfigError, check_mapping, explain, shown, unknown
+from flame.config.experiments import Experiments, load
 from flame.config.frozen import Frozen
 from flame.config.layers import read_yaml
 from flame.figures.families import FAMILIES, Family
@@ -76,7 +77,7 @@ class Head(Frozen):
 
 
 class Figs:
-    """A checked figs.yaml. folder: where its paths begin."""
+    """A checked figs.yaml. folder: where its paths begin. registry: of the experiments.yaml that it names, where there is one."""
 
     def __init__(self, path: Path) -> None:
         """Raises ConfigError for whatever it holds that can't be meant."""
@@ -86,10 +87,17 @@ class Figs:
         self.arms = {name: _parsed(Arm, block, f" in arms.{name}") for name, block in self._blocks(sections, "arms")}
         self.looks = _looks({name: _parsed(Appearance, block, f" in looks.{name}") for name, block in self._blocks(sections, "looks")})
         self.figures = {name: _figure(name, block) for name, block in self._blocks(sections, "figures")}
+        self.registry = self._at_hand()
         if not self.figures:
             raise ConfigError(f"`figures` of {path.name} is empty", "give one, such as `accuracy: {family: learning}`")
         for name, figure in self.figures.items():
             self._check(name, figure)
+
+    def _at_hand(self) -> Experiments | None:
+        """The registry of run-sets and sweeps, where it is wanted and there; only a sweep can't do without."""
+        file, swept = self.folder / self.head.experiments, any(not figure.of_arms for figure in self.figures.values())
+        wanted = swept or any(arm.run_set is not None for arm in self.arms.values())
+        return load(file) if swept or (wanted and file.is_file()) else None
 
     @staticmethod
     def _blocks(sections: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:

@@ -40,7 +40,9 @@ ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
         ({}, {}, "`figures` of figs.yaml is empty"),
         (ONE, {"armz": {}}, "unknown key `armz` in figs.yaml\nhint: did you mean `arms`?"),
         (ONE, {"arms": {"fwdllm": {"run_set": "main", "dirs": ["a"]}}}, "an arm is of a `run_set` or of `dirs`"),
-        (ONE, {"arms": {"fwdllm": {"run_set": "other"}}}, "arms.fwdllm: no finished sim run of `other`, baseline `fwdllm`, is in"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "other"}}}, "unknown run-set `other` in arms.fwdllm"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "tinny"}}}, "unknown run-set `tinny` in arms.fwdllm\nhint: did you mean `tiny`?"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "tiny"}}}, "unknown baseline `fwdllm` of run-set `tiny` in arms.fwdllm"),
         (ONE, {"arms": {"fwdllm": {"run_set": "main", "seeds": [1, 9]}}}, "arms.fwdllm: no finished sim run of seed 9"),
         (ONE, {"arms": {"fwdllm": {"dirs": ["nowhere"]}}}, "arm `fwdllm`:"),
         (
@@ -74,7 +76,7 @@ def test_mixed_conditions_are_refused_unless_they_are_meant(figs: Callable[..., 
 
 def test_a_seed_twice_is_refused(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
     (one, *_) = sorted((home / "runs").glob("*_main_fwdllm_*"))
-    with pytest.raises(ConfigError, match="`fwdllm` has seed 1 twice"):
+    with pytest.raises(ConfigError, match=r"`arms\.fwdllm` has seed 1 twice"):
         make(figs(ONE), tmp_path / "out", Wanted(instead={"fwdllm": [one, one]}), print)
 
 
@@ -120,3 +122,26 @@ def test_the_shipped_files_name_what_there_is(name: str) -> None:
             for _, resolved in registry.swept(figure.sweep):
                 assert field(resolved.condition, figure.x) is not None
                 assert field(resolved.condition, figure.y) is not None
+
+
+def test_an_arm_is_what_its_run_set_would_run_whatever_a_sweep_has_run_since(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    def cast(experiments: Path) -> Cast:
+        held = Figs(figs(ONE, arms={"fwdllm": {"run_set": "tiny", "baseline": "one"}}, experiments=str(experiments)))
+        return Cast(held, home / "runs", {}, blind=False)
+
+    (arm,) = cast(home / "experiments.yaml").all
+    of_it = [each.run.condition for each in arm.runs]
+    assert [(each.seed, each.goal, each.server_opt.lr) for each in of_it] == [(1, 2, 0.1), (2, 2, 0.1)]  # type: ignore[union-attr]
+    (tmp_path / "edited.yaml").write_text((home / "experiments.yaml").read_text().replace("lr: 0.1}", "lr: 0.2}"))
+    with pytest.raises(ConfigError) as refused:
+        cast(tmp_path / "edited.yaml")
+    assert "arms.fwdllm: no finished sim run of `tiny`, baseline `one`, is in" in str(refused.value)
+    assert "is another condition: `server_opt.lr` is `0.2` and `1.0`" in str(refused.value)
+
+
+def test_an_arm_of_two_conditions_is_refused(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    (one, *_), (_, two, *_) = (sorted((home / "runs").glob(f"*_{name}_*")) for name in ("main_fwdllm", "main_fluxtune_stable"))
+    with pytest.raises(ConfigError) as refused:
+        make(figs(ONE, arms={"fwdllm": {"dirs": [str(one), str(two)]}}), tmp_path / "out", Wanted(), print)
+    assert f"`arms.fwdllm`: `{one.name}` and `{two.name}` are no seeds of one condition: `baseline` is" in str(refused.value)
+    assert "`dirs`" in str(refused.value)
