@@ -133,6 +133,8 @@ def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Pat
         ("{run_set: small, grid: {gaol: [1]}}", "unknown key `gaol` (from `gaol: `1` of sweeps.bad`)"),
         ("{run_set: small, grid: {seed: [1]}}", "a run-set has its own `seed`s"),
         ("{run_set: small, grids: {goal: [1]}}", "unknown key `grids`"),
+        ("{run_set: small, grid: {limits.grace_s: [10, 20]}}", "the points `limits.grace_s=10` and `limits.grace_s=20` are one condition"),
+        ("{run_set: small, list: [{goal: 1}, {goal: 1, tokens: 64}]}", "`goal=1` and `goal=1 tokens=64` are one condition, run_fp"),
         ("{run_set: small, seeds: [1, 1], grid: {goal: [1]}}", "twice"),
     ],
 )
