@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from flame.analysis.tables import check_into
 from flame.config.errors import ConfigError, unknown
 from flame.figures.arms import Cast, Given
 from flame.figures.canvas import save
@@ -36,6 +37,7 @@ class Wanted:
 
 def make(file: Path, out: Path, wanted: Wanted, say: Callable[[str], object]) -> Path:
     """Draw the figures of `file` into a new folder in `out`; returns it. Raises ConfigError before anything is written."""
+    check_into(out)
     figs = Figs(file)
     names = _chosen(figs, wanted.only)
     runs = wanted.runs or figs.folder / figs.head.runs

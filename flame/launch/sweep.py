@@ -19,6 +19,7 @@ from flame.launch.screen.consoles import table
 from flame.launch.sweeping.arms import Arm, find
 from flame.launch.sweeping.crew import Crew
 from flame.launch.sweeping.gate import Findings, examine
+from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir
 
 WELL, BAD, REFUSED = 0, 1, 2
@@ -74,8 +75,11 @@ def rows(arms: Sequence[Arm]) -> Iterator[list[str]]:
 
 
 def scored(run: RunDir) -> tuple[float, float] | None:
-    """The last accuracy of a run, and the sustained one; None where either is absent."""
-    evaluations = run.telemetry.frame("agg_eval").sort("_seq")
+    """The last accuracy of a run, and the sustained one; None where either is absent, or its telemetry can't be read."""
+    try:
+        evaluations = run.telemetry.frame("agg_eval").sort("_seq")
+    except TelemetryError:
+        return None
     last, lasting = curve.last(evaluations), curve.sustained(evaluations)
     return None if last is None or lasting is None else (last, lasting)
 

@@ -50,7 +50,27 @@ ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
             {"arms": {"fwdllm": {"run_set": "main", "look": "fwdlm"}}},
             "unknown look `fwdlm` in arms.fwdllm\nhint: did you mean `fwdllm`?",
         ),
-        (ONE, {"looks": {"fwdllm": {"colour": "blue"}}}, '`colour` is `"blue"` in looks.fwdllm'),
+        (ONE, {"runs": "nowhere", "arms": {"fwdllm": {"run_set": "tiny", "look": "blu"}}}, "unknown look `blu` in arms.fwdllm"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "main", "seeds": []}}}, "`seeds` is empty"),
+        (
+            ONE | {"two": {"family": "sweep", "sweep": "stpes", "x": "a", "y": "b"}},
+            {"runs": "nowhere"},
+            "unknown sweep `stpes` in figures.two\nhint: did you mean `steps`?",
+        ),
+        (
+            {"two": {"family": "sweep", "sweep": "steps", "x": "a", "y": "b"}},
+            {"experiments": "none.yaml"},
+            "none.yaml`, of which a sweep is drawn\nhint: give `experiments: FILE` in figs.yaml",
+        ),
+        ({"one": {"family": "ablation", "parts": ["a"]}}, {}, '`parts` is `["a"]` in figures.one\nhint: list 1 more'),
+        ({"one": {"family": "ablation", "parts": []}}, {}, "`parts` is `[]` in figures.one\nhint: list 2 more"),
+        ({"one": {"family": "ablation", "parts": ["a", "b", "c"]}}, {}, "in figures.one\nhint: list 2 at most"),
+        (ONE, {"target": "high"}, '`target` is `"high"` in figs.yaml\nhint: give a number'),
+        (ONE, {"target": "0.8"}, "hint: give a number, without quotes: `target: 0.8`"),
+        (ONE, {"looks": {"fwdllm": {"colour": "blue"}}}, "`colour`: `blue` is no colour in looks.fwdllm\nhint: write it in hex"),
+        (ONE, {"looks": {"fwdllm": {"marker": "Q"}}}, "`marker`: `Q` is no marker in looks.fwdllm\nhint: give one of"),
+        (ONE, {"looks": {"fwdllm": {"marker": "oo"}}}, "`marker`: `oo` is no marker in looks.fwdllm"),
+        (ONE, {"looks": {"fwdllm": {"marker": " "}}}, "`marker`: ` ` is no marker in looks.fwdllm"),
         (ONE, {"looks": {"new": {"name": "New"}}}, "looks.new has no `colour`"),
     ],
 )
@@ -145,3 +165,36 @@ def test_an_arm_of_two_conditions_is_refused(figs: Callable[..., Path], home: Pa
         make(figs(ONE, arms={"fwdllm": {"dirs": [str(one), str(two)]}}), tmp_path / "out", Wanted(), print)
     assert f"`arms.fwdllm`: `{one.name}` and `{two.name}` are no seeds of one condition: `baseline` is" in str(refused.value)
     assert "`dirs`" in str(refused.value)
+
+
+def test_a_run_is_given_for_an_arm_that_there_is(figs: Callable[..., Path], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        make(figs(ONE), tmp_path / "out", Wanted(instead={"fwdlm": [tmp_path]}), print)
+    assert "unknown arm `fwdlm` of figs.yaml (--run)\nhint: did you mean `fwdllm`?" in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [Figs, load])
+def test_a_file_that_is_no_text_is_refused(kind: Callable[[Path], object], tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_bytes("arms: {é: 1}".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"it\.yaml can't be read: byte 7 is no UTF-8"):
+        kind(tmp_path / "it.yaml")
+
+
+def test_pictures_go_into_a_folder(figs: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    for out in (tmp_path / "taken", tmp_path / "taken" / "deeper"):
+        done = CliRunner().invoke(app, ["figs", str(figs(ONE)), "--out", str(out)])
+        assert done.exit_code == 2
+        assert "`taken` is no folder" in done.output
+
+
+def test_a_run_without_telemetry_is_named(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for path in (home / "runs").iterdir():
+        (runs / path.name).mkdir(parents=True)
+        for name in ("condition.json", "verdict.json"):
+            (runs / path.name / name).write_bytes((path / name).read_bytes())
+    sweep = {"two": {"family": "sweep", "sweep": "steps", "x": "goal", "y": "server_opt.lr"}}
+    for figures, arms in ((ONE, {"fwdllm": {"run_set": "main"}}), (sweep, {})):
+        with pytest.raises(ConfigError, match=r"_sim`: no telemetry: .*\nhint: take that run away"):
+            make(figs(figures, arms=arms, runs=str(runs)), tmp_path / "out", Wanted(), print)
