@@ -3,7 +3,7 @@
 
 import argparse
 
-from start import start
+from start import RUNS, start
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     from flame.figures.page import taken
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", nargs="+")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
     arms = taken(parser.parse_args().runs)
     print(markdown(pl.concat([redundancy(learned.run) for runs in arms.values() for learned in runs], how="vertical_relaxed")))
 

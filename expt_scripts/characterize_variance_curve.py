@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from start import start
+from start import RUNS, count, start
 
 RULES = ["cap,max=5", "cap,max=10", "plateau,patience=3,eps=0.15", "plateau,patience=5,eps=0.1"]
 
@@ -18,10 +18,10 @@ def main() -> None:
     from flame.figures.scene import Scene
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", nargs="+")
-    parser.add_argument("--bins", type=int, help="only the first N bins of each run, for a like-for-like comparison")
-    parser.add_argument("--rule", action="append", help=f"repeatable; default {' | '.join(RULES)}")
-    parser.add_argument("--out", type=Path, default=Path("figures/variance"))
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
+    parser.add_argument("--bins", metavar="N", type=count, help="only the first N bins of each run, for a like-for-like comparison")
+    parser.add_argument("--rule", metavar="R", action="append", help=f"where it would have stopped; repeatable; else {' | '.join(RULES)}")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("figures/variance"), help="folder of the figure (%(default)s)")
     asked = parser.parse_args()
     arms, rules = taken(asked.runs), {rule: parse(rule) for rule in asked.rule or RULES}
     for learned in (each for runs in arms.values() for each in runs):

@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from start import start
+from start import RUNS, accuracy, start
 
 
 def main() -> None:
@@ -15,9 +15,11 @@ def main() -> None:
     from flame.figures.scene import Scene
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", nargs="+")
-    parser.add_argument("--to", type=float, action="append", default=[])
-    parser.add_argument("--out", type=Path, default=Path("figures/comparison"))
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
+    parser.add_argument("--to", metavar="A", type=accuracy, action="append", default=[], help="what an accuracy has cost; repeatable")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("figures/comparison"), help="folder of CSV and curves (%(default)s)"
+    )
     asked = parser.parse_args()
     arms = taken(asked.runs)
     table = comparison(arms, asked.to)

@@ -4,20 +4,20 @@
 import argparse
 from pathlib import Path
 
-from start import start
+from start import accuracy, start
 
 
 def main() -> None:
     """Draw them into RUN/figures, or `--out`."""
-    from flame.figures.page import plot_run, taken
+    from flame.figures.page import one, plot_run
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--target", type=float)
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run directory")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="instead of RUN/figures")
+    parser.add_argument("--target", metavar="A", type=accuracy, help="an accuracy, drawn with the gap to it, and what it has cost")
     asked = parser.parse_args()
-    ((learned,),) = taken([str(asked.run)]).values()
-    for file in plot_run(learned, asked.out or asked.run / "figures", asked.target):
+    learned = one(str(asked.run))
+    for file in plot_run(learned, asked.out or learned.run.path / "figures", asked.target):
         print(file)
 
 

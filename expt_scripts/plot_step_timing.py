@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from start import start
+from start import RUNS, start
 
 
 def main() -> None:
@@ -14,8 +14,8 @@ def main() -> None:
     from flame.figures.page import plot_phases, taken
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", nargs="+")
-    parser.add_argument("--out", type=Path, default=Path("figures/timing"))
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
+    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("figures/timing"), help="folder of the figure (%(default)s)")
     asked = parser.parse_args()
     arms = taken(asked.runs)
     for learned in (each for runs in arms.values() for each in runs):

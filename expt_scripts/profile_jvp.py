@@ -3,7 +3,7 @@
 
 import argparse
 
-from start import start
+from start import count, start
 
 
 def main() -> None:
@@ -11,16 +11,15 @@ def main() -> None:
     import polars as pl
 
     from flame.analysis.tables import markdown
-    from flame.figures.page import taken
+    from flame.figures.page import one
     from flame.learn.timing import steps
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run")
-    parser.add_argument("--probes", type=int, nargs="+", default=[1, 2, 5, 10])
-    parser.add_argument("--bins", type=int, default=5)
+    parser.add_argument("run", metavar="RUN", help="a run directory, whose condition is taken")
+    parser.add_argument("--probes", metavar="P", type=count, nargs="+", default=[1, 2, 5, 10], help="numbers of probes (1 2 5 10)")
+    parser.add_argument("--bins", metavar="N", type=count, default=5, help="bins that are timed, the median is told (%(default)s)")
     asked = parser.parse_args()
-    ((learned,),) = taken([asked.run]).values()
-    rows = list(steps(learned.run.condition, asked.probes, asked.bins))
+    rows = list(steps(one(asked.run).run.condition, asked.probes, asked.bins))
     print(markdown(pl.DataFrame(rows, schema=["probes", "taken", "ms_a_step", "ms_a_probe"], orient="row")))
 
 

@@ -1,7 +1,8 @@
 """Baselines side by side: one row a baseline over its seeds, if they share what they must share.
 
 Runs of different shared conditions (`condition_fp`) can't be compared: who learned more would say nothing about the
-baselines. `same_condition` refuses them, and says where they differ.
+baselines. `same_condition` refuses them, and says where they differ. A mean is made of seeds alone: `one_arm` refuses
+runs of one name that differ in anything else.
 """
 
 from collections import defaultdict
@@ -12,12 +13,16 @@ from typing import Any
 import polars as pl
 
 from flame.analysis import curve as curves
+from flame.analysis.finished import arm_of
 from flame.analysis.learned import Learned
 from flame.analysis.productivity import productivity
 from flame.config.condition import Condition
 from flame.config.errors import ConfigError, shown
 from flame.config.fingerprint import SHARED
 from flame.telemetry.rundir import RunDir
+
+ARM = tuple(name for name in Condition.model_fields if name not in ("seed", "limits"))
+"""What the seeds of one arm share."""
 
 Arms = Mapping[str, Sequence[RunDir]]
 """Runs by the name under which they are shown; those of one name are seeds of one condition."""
@@ -35,22 +40,29 @@ def same_condition(runs: Sequence[RunDir]) -> None:
             )
 
 
-def differences(one: Condition, other: Condition) -> Iterator[str]:
-    """The shared fields in which two conditions differ, with both values."""
-    left, right = (_flat(each.model_dump(mode="json", include=set(SHARED))) for each in (one, other))
-    for field in sorted(left.keys() | right.keys()):
-        if left.get(field) != right.get(field):
-            yield f"`{field}` is {shown(left.get(field))} and {shown(right.get(field))}"
+def differences(one: Condition, other: Condition, fields: Sequence[str] = SHARED) -> Iterator[str]:
+    """The places of these fields in which two conditions differ, with both values; an entry of a list goes by its `type`."""
+    left, right = (_flat(each.model_dump(mode="json", include=set(fields))) for each in (one, other))
+    for place in sorted(left.keys() | right.keys()):
+        if left.get(place) != right.get(place):
+            yield f"`{place}` is {shown(left.get(place))} and {shown(right.get(place))}"
 
 
 def _flat(value: Any, place: str = "") -> dict[str, Any]:
+    if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+        value = {str(entry.get("type", number)): entry for number, entry in enumerate(value)}
     if not isinstance(value, dict) or not value:
         return {place: value}
     return {key: inner for name, below in value.items() for key, inner in _flat(below, f"{place}.{name}".lstrip(".")).items()}
 
 
-def one_seed_each(name: str, runs: Sequence[RunDir]) -> None:
-    """Raises ConfigError where two runs of one name have one seed, and so would be counted as two."""
+def one_arm(name: str, runs: Sequence[RunDir], remedy: str = "give each condition a name of its own, `name=DIR`") -> None:
+    """Raises ConfigError where the runs of one name differ in more than their seed, or have one seed, and so would count as two."""
+    for other in runs[1:]:
+        if arm_of(other) != arm_of(runs[0]):
+            raise ConfigError(
+                f"`{name}`: `{runs[0].label}` and `{other.label}` are no seeds of one condition: {apart(runs[0], other)}", remedy
+            )
     by_seed: dict[int, list[RunDir]] = defaultdict(list)
     for run in runs:
         by_seed[run.condition.seed].append(run)
@@ -61,11 +73,18 @@ def one_seed_each(name: str, runs: Sequence[RunDir]) -> None:
             )
 
 
+def apart(one: RunDir | Condition, other: RunDir) -> str:
+    """In what two conditions differ beside their seeds: the first place, and how many more there are."""
+    condition = one if isinstance(one, Condition) else one.condition
+    found = list(differences(condition, other.condition, ARM)) or ["`limits.max_rejects`, or what a file of devices holds"]
+    return found[0] + (f", and {len(found) - 1} more" if len(found) > 1 else "")
+
+
 def comparison(arms: Mapping[str, Sequence[Learned]], targets: Sequence[float] = ()) -> pl.DataFrame:
     """A row a name: n seeds, mean accuracies and costs, and in how many seeds each target was reached. Raises ConfigError."""
     same_condition([learned.run for group in arms.values() for learned in group])
     for name, group in arms.items():
-        one_seed_each(name, [learned.run for learned in group])
+        one_arm(name, [learned.run for learned in group])
     return pl.DataFrame([_row(name, group, targets) for name, group in arms.items()], infer_schema_length=None)
 
 

@@ -16,6 +16,8 @@ from flame.config.condition import Condition
 from flame.config.errors import ConfigError, nearest
 from flame.config.experiments import Experiments
 from flame.config.fingerprint import run_fp
+from flame.telemetry.reader import TelemetryError
+from flame.telemetry.rundir import RunDir
 
 MEASURES = ("sustained", "peak", "loss_drop", "time_to", "passes_to", "bytes_to")
 """What can be laid over the axes; `_to` needs a target accuracy."""
@@ -28,7 +30,7 @@ def swept(registry: Experiments, name: str, folder: Path, axes: Sequence[str], m
     for _, resolved in registry.swept(name):
         condition = resolved.condition
         run = there.get(run_fp(condition))
-        value = None if run is None else _measured(Learned(run), measure, target)
+        value = None if run is None else _measured(_read(run, name), measure, target)
         place = {axis: field(condition, axis) for axis in axes}
         rows.append(place | {"baseline": condition.baseline, "seed": condition.seed, "run": run.label if run else None, "value": value})
     table = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("value").cast(pl.Float64), pl.col("run").cast(pl.String))
@@ -59,6 +61,13 @@ def field(condition: Condition, path: str) -> Any:
             raise ConfigError(f"the condition has no field `{path}`", listed)
         value = options[key]
     return value
+
+
+def _read(run: RunDir, sweep: str) -> Learned:
+    try:
+        return Learned(run)
+    except TelemetryError as error:
+        raise ConfigError(f"`{run.label}`: {error}", f"take that run away, and run it again: `flame sweep {sweep}`") from None
 
 
 def _measured(learned: Learned, measure: str, target: float | None) -> float | None:

@@ -1,8 +1,11 @@
 """Tables for people and for spreadsheets."""
 
+import os
 from pathlib import Path
 
 import polars as pl
+
+from flame.config.errors import ConfigError
 
 ABSENT = "-"
 
@@ -24,8 +27,24 @@ def _text(column: pl.Series, digits: int) -> pl.Series:
     return pl.Series(column.name, told, pl.String)
 
 
+def into(folder: Path) -> Path:
+    """The folder, made where it isn't there. Raises ConfigError where it can't be, or where nothing may be written into it."""
+    check_into(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def check_into(folder: Path) -> None:
+    """Raises ConfigError where nothing could be written into a folder of that name; makes nothing."""
+    place = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not place.is_dir():
+        raise ConfigError(f"`--out {folder}`: `{place.name}` is no folder", "give a folder, or a name that isn't taken")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ConfigError(f"`--out {folder}`: nothing can be written in `{place}`", "give a folder of your own")
+
+
 def write_csv(table: pl.DataFrame, file: Path) -> Path:
     """As CSV; absent is empty."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    into(file.parent)
     table.write_csv(file)
     return file

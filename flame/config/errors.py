@@ -75,6 +75,9 @@ def explain(error: ValidationError, model: type[BaseModel], data: Any, where: Ca
         case "union_tag_invalid":
             known = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
             return unknown(_kind(place[0]), str(context["tag"]), known, where(place))
+        case "missing" if isinstance(fault["loc"][-1], int):
+            lacking = sum(other["type"] == "missing" and other["loc"][:-1] == fault["loc"][:-1] for other in faults)
+            return ConfigError(f"`{'.'.join(place[:-1])}` is {shown(fault['input'])}{where(place)}", f"list {lacking} more")
         case "missing" | "union_tag_not_found":
             name = key if fault["type"] == "missing" else f"{key}.type"
             return ConfigError(f"`{name}` is missing{where(place)}", f"add `{name.rpartition('.')[2]}: ...`")
@@ -100,6 +103,8 @@ def _remedy(fault: Any, place: Place) -> str:
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
             words = {"gt": "over", "ge": "of at least", "lt": "under", "le": "of at most"}
             return " and ".join(f"give a number {words[name]} {bound:g}" for name, bound in context.items() if name in words)
+        case "too_long" | "too_short":
+            return f"list {context['max_length']} at most" if "max_length" in context else f"list {context['min_length']} at least"
         case "tuple_type" | "list_type":
             return f"write it as a list: `{place[-1]}: [...]`"
         case "model_type" | "model_attributes_type" | "dict_type":
@@ -135,7 +140,7 @@ def _place(loc: Sequence[int | str], data: Any) -> Place:
     for number, part in enumerate(loc):
         last = number == len(loc) - 1
         if isinstance(data, list) and isinstance(part, int):
-            data = data[part]
+            data = data[part] if part < len(data) else None
         elif isinstance(data, Mapping) and (part in data or last):
             data = data.get(part)
         else:

@@ -22,8 +22,8 @@ from pydantic import ValidationError
 import flame
 from flame.config.condition import Condition
 from flame.config.errors import POLICIES, ConfigError, Place, check_mapping, explain, shown, unknown
-from flame.config.layers import Layer, Patch, read_yaml, stack, writer
-from flame.config.sweeps import KEYS, Point, Sweep, patches, sweep
+from flame.config.layers import Layer, Patch, read_file, stack, writer
+from flame.config.sweeps import KEYS, Point, Sweep, check_apart, patches, sweep
 
 FILE = "experiments.yaml"
 SECTIONS = ("baselines", "defaults", "run_sets", "sweeps")
@@ -98,15 +98,17 @@ class Experiments:
         return [self._resolve(chosen, name, seed, patches) for name in wanted for seed in seeds or chosen.seeds]
 
     def swept(self, name: str) -> list[tuple[Point, Resolved]]:
-        """The conditions of a sweep: point by point, baseline by baseline, seed by seed. Raises ConfigError."""
+        """The conditions of a sweep: point by point, baseline by baseline, seed by seed, no two the same. Raises ConfigError."""
         chosen = self.sweeps.get(name.replace("_", "-"))
         if chosen is None:
             raise unknown("sweep", name, list(self.sweeps), f" in {self.path.name}")
-        return [
+        found = [
             (point, resolved)
             for point in chosen.points
             for resolved in self.resolve(chosen.run_set, only=chosen.only, seeds=chosen.seeds, patches=patches(chosen.name, point))
         ]
+        check_apart(chosen.name, [(point, resolved.condition) for point, resolved in found])
+        return found
 
     def _resolve(self, run_set: RunSet, baseline: str, seed: int, patches: Sequence[Patch]) -> Resolved:
         override = run_set.override.get(baseline, {})
@@ -131,7 +133,7 @@ def load(path: Path | None = None) -> Experiments:
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         raise ConfigError(f"there is no `{places[0]}`", "run it where experiments.yaml is, or give `--experiments FILE`")
-    return Experiments(found, check_mapping(read_yaml(found.read_text(), found.name), found.name))
+    return Experiments(found, check_mapping(read_file(found), found.name))
 
 
 def condition_of(plain: Mapping[str, Any], where: Any = lambda place: "") -> Condition:

@@ -2,6 +2,7 @@
 
 `run_fp` covers the whole condition: a real and a sim run with the same one are a pair.
 `condition_fp` covers the axes that compared baselines must share.
+`seedless_fp` covers what the seeds of one arm share: all but the seed.
 
 Files of devices (delays, scores, traces) count with their contents: two of them under one path are two conditions.
 A file that isn't there counts by its path alone; no run gets far without it.
@@ -10,6 +11,7 @@ A file that isn't there counts by its path alone; no run gets far without it.
 from functools import lru_cache
 from hashlib import blake2b, file_digest
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -25,8 +27,17 @@ SHARED = (
 
 def run_fp(condition: Condition) -> str:
     """Twelve hex digits over the whole condition but the bounds of waiting, which can't change a decision."""
-    plain = condition.model_dump(mode="json", exclude={"limits"})
-    return _digest(plain | {"max_rejects": condition.max_rejects(condition.concurrency)} | _files(condition))
+    return _digest(_deciding(condition) | _files(condition))
+
+
+def seedless_fp(condition: Condition) -> str:
+    """Twelve hex digits over what `run_fp` covers, but for the seed and for what files hold, which `condition_fp` covers."""
+    return _digest(_deciding(condition) | {"seed": None})
+
+
+def _deciding(condition: Condition) -> dict[str, Any]:
+    """All but the bounds of waiting; of these only the one that ends a run."""
+    return condition.model_dump(mode="json", exclude={"limits"}) | {"max_rejects": condition.max_rejects(condition.concurrency)}
 
 
 def condition_fp(condition: Condition) -> str:

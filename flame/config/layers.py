@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -46,6 +47,16 @@ def read_yaml(text: str, where: str) -> Any:
         raise ConfigError(f"{where} can't be read: {' '.join(str(error).split())}", "correct the YAML there") from None
     _check_plain(value, where)
     return value
+
+
+def read_file(path: Path) -> Any:
+    """The plain value of a YAML file. Raises ConfigError where it isn't one."""
+    try:
+        return read_yaml(path.read_text(encoding="utf-8"), path.name)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path.name} can't be read: byte {error.start} is no UTF-8", "save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path.name} can't be read: {error.strerror}", "see to it that it may be read") from None
 
 
 @dataclass(frozen=True, slots=True)

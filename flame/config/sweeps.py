@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from flame.config.condition import Condition
 from flame.config.errors import ConfigError, check_mapping, shown
+from flame.config.fingerprint import run_fp
 from flame.config.layers import Patch
 
 KEYS = ("about", "grid", "list", "only", "run_set", "seeds")
@@ -59,6 +61,23 @@ def sweep(name: str, block: Mapping[str, Any]) -> Sweep:
 def patches(name: str, point: Point) -> list[Patch]:
     """The point as patches of a condition, which say where they come from."""
     return [Patch(tuple(field.split(".")), value, f"{field}: {shown(value)} of sweeps.{name}") for field, value in point.items()]
+
+
+def told(point: Point) -> str:
+    """`a.b=1 c=2`."""
+    return " ".join(f"{field}={value}" for field, value in point.items())
+
+
+def check_apart(name: str, swept: Sequence[tuple[Point, Condition]]) -> None:
+    """Raises ConfigError where two points make one condition: a simulation that is there would count for one of them alone."""
+    seen: dict[str, Point] = {}
+    for point, condition in swept:
+        twin = seen.setdefault(run_fp(condition), point)
+        if twin is not point:
+            raise ConfigError(
+                f"`sweeps.{name}`: the points `{told(twin)}` and `{told(point)}` are one condition, run_fp {run_fp(condition)}",
+                "drop one of the two: what tells them apart is a default, or a bound of waiting (`limits`), which changes no result",
+            )
 
 
 def _grid(given: Any, where: str) -> list[Point]:

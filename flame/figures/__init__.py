@@ -5,6 +5,7 @@
     looks     style of all figures, and the registry of baselines: name, colour, line, marker
     units     quantities with their units, scaled to what is shown
     canvas    one panel at column width, and its files: PDF with embedded TrueType, PNG
+    labels    words at a line, put where no curve is
     families  one file a kind of figure: its fields in figs.yaml, and how it is drawn
     book      all figures of a file in a folder, with their captions
     page      E1 to E5 of one run; tables as Markdown

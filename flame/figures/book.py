@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
+from flame.analysis.tables import check_into
 from flame.config.errors import ConfigError, unknown
-from flame.config.experiments import Experiments, load
 from flame.figures.arms import Cast, Given
 from flame.figures.canvas import save
 from flame.figures.families import Family
@@ -37,12 +37,12 @@ class Wanted:
 
 def make(file: Path, out: Path, wanted: Wanted, say: Callable[[str], object]) -> Path:
     """Draw the figures of `file` into a new folder in `out`; returns it. Raises ConfigError before anything is written."""
+    check_into(out)
     figs = Figs(file)
     names = _chosen(figs, wanted.only)
     runs = wanted.runs or figs.folder / figs.head.runs
     cast = Cast(figs, runs, wanted.instead, blind=wanted.style.blind)
-    registry = _registry(figs, names)
-    pictures = {name: _drawn(name, figs, cast, Scene((), style=wanted.style, registry=registry, folder=runs)) for name in names}
+    pictures = {name: _drawn(name, figs, cast, Scene((), style=wanted.style, registry=figs.registry, folder=runs)) for name in names}
     folder = _folder(out)
     for name, picture in pictures.items():
         for path in save(picture.figure, folder, name):
@@ -58,11 +58,6 @@ def _chosen(figs: Figs, only: Sequence[str]) -> list[str]:
         if name not in figs.figures:
             raise unknown("figure", name, list(figs.figures), " (--only)")
     return [name for name in figs.figures if not only or name in only]
-
-
-def _registry(figs: Figs, names: Sequence[str]) -> Experiments | None:
-    sweeps = [name for name in names if not figs.figures[name].of_arms]
-    return load(figs.folder / figs.head.experiments) if sweeps else None
 
 
 def _drawn(name: str, figs: Figs, cast: Cast, scene: Scene) -> Picture:

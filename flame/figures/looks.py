@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import matplotlib as mpl
+from matplotlib.markers import MarkerStyle
 
 COLUMN = 3.3
 """Inches: one column of a two-column page."""
@@ -26,6 +27,10 @@ OWN_WIDTH = 1.9
 
 GREYS = ("#3b3b3b", "#bdbdbd", "#ffffff")
 HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++++", "oooo")
+
+
+MARKERS = tuple(name for name, kind in MarkerStyle.markers.items() if isinstance(name, str) and len(name) == 1 and kind != "nothing")
+"""Those of matplotlib that are one sign."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ import numpy as np
 import orjson
 import polars as pl
 
-from flame.analysis.comparison import one_seed_each
+from flame.analysis.comparison import one_arm
+from flame.analysis.finished import ended, whole
 from flame.analysis.learned import Learned
 from flame.analysis.phases import phases
 from flame.analysis.summary import summary
+from flame.analysis.tables import into
 from flame.config.errors import ConfigError
 from flame.figures.canvas import legend_above, panel, save
 from flame.figures.families.bars import ProductivityBars
@@ -35,23 +37,39 @@ OVERLAYS: Mapping[str, Family] = {
 
 
 def taken(items: Sequence[str]) -> dict[str, list[Learned]]:
-    """Runs by name: `DIR` under its baseline's, `name=DIR` under that one. Raises ConfigError for what is no run."""
+    """Runs by name: `DIR` under its baseline's, `name=DIR` under that one. Raises ConfigError for what is no run.
+
+    A folder of runs stands for its finished simulations: the newest of each condition, and no fork.
+    """
     found: dict[str, list[Learned]] = {}
     for item in items:
         name, sign, path = item.partition("=") if not Path(item).exists() else ("", "", item)
         try:
-            run = RunDir(Path(path if sign or not name else item))
-            baseline = run.condition.baseline
-            found.setdefault(name if sign else baseline, []).append(Learned(run))
+            for run in _runs(Path(path if sign or not name else item)):
+                baseline = run.condition.baseline
+                found.setdefault(name if sign else baseline, []).append(Learned(run))
         except TelemetryError as error:
             raise ConfigError(str(error), "give run directories, as `flame runs` lists them, or name=DIR") from None
     return found
 
 
+def one(item: str) -> Learned:
+    """The one run that is meant. Raises ConfigError where it is none, or a folder of several."""
+    runs = [learned for group in taken([item]).values() for learned in group]
+    if len(runs) > 1:
+        raise ConfigError(f"`{item}` is a folder of {len(runs)} runs, and one is looked at", f"name it, such as `{runs[-1].run.path}`")
+    return runs[0]
+
+
+def _runs(path: Path) -> list[RunDir]:
+    held = {run.run_fp: run for run in ended(path, "sim") if whole(run)} if not (path / "condition.json").exists() else {}
+    return list(held.values()) or [RunDir(path)]
+
+
 def shown(arms: Mapping[str, Sequence[Learned]]) -> list[Shown]:
-    """The arms with their looks. Raises ConfigError where one has a seed twice."""
+    """The arms with their looks. Raises ConfigError where the runs of one aren't seeds of one condition."""
     for name, runs in arms.items():
-        one_seed_each(name, [each.run for each in runs])
+        one_arm(name, [each.run for each in runs])
     keys = {name: name if name in REGISTRY else runs[0].run.condition.baseline for name, runs in arms.items()}
     unique = {name: key if list(keys.values()).count(key) == 1 else name for name, key in keys.items()}
     looks = assigned(list(unique.values()), REGISTRY)
@@ -60,7 +78,7 @@ def shown(arms: Mapping[str, Sequence[Learned]]) -> list[Shown]:
 
 def draw(pictures: Mapping[str, Family], scene: Scene, out: Path) -> Iterator[Path]:
     """Save those pictures for which the telemetry is enough."""
-    out.mkdir(parents=True, exist_ok=True)
+    into(out)
     full = all(each.run.world.level == "full" for arm in scene.arms for each in arm.runs)
     for name, family in pictures.items():
         if (full or not family.needs_full) and not (isinstance(family, Learning) and family.x in ("passes", "bytes") and not full):
@@ -89,8 +107,7 @@ def plot_phases(arms: Mapping[str, Sequence[Learned]], out: Path) -> list[Path]:
     draw_rows(axes, rows, parts)
     axes.set_xlabel("share of measured time (%)")
     legend_above(figure, axes, 3)
-    out.mkdir(parents=True, exist_ok=True)
-    return save(figure, out, "step-timing")
+    return save(figure, into(out), "step-timing")
 
 
 def plot_shares(clients: pl.DataFrame, out: Path, name: str) -> list[Path]:

@@ -4,7 +4,7 @@
     experiments: experiments.yaml       # for sweeps
     target: 0.84                        # accuracy; a figure may have its own
     arms:
-      fwdllm: {run_set: main}           # the newest finished simulation of each seed; the key is the baseline
+      fwdllm: {run_set: main}           # what the run-set runs: each seed's newest finished simulation; the key is the baseline
       ours: {run_set: main, baseline: fluxtune_stable, look: fluxtune_stable}
       other: {dirs: [runs/A, runs/B]}   # or run directories, one a seed
     looks:
@@ -22,16 +22,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+import orjson
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from flame.config.errors import ConfigError, check_mapping, explain, shown, unknown
+from flame.config.experiments import Experiments, load
 from flame.config.frozen import Frozen
-from flame.config.layers import read_yaml
+from flame.config.layers import read_file
 from flame.figures.families import FAMILIES, Family
-from flame.figures.looks import REGISTRY, Look
+from flame.figures.families.sweep import Sweep
+from flame.figures.looks import MARKERS, REGISTRY, Look
 
 KEYS = ("runs", "experiments", "target", "arms", "looks", "figures")
 M = TypeVar("M", bound=BaseModel)
+COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -49,6 +53,8 @@ class Arm(Frozen):
     def _one_source(self) -> Self:
         if (self.run_set is None) == (self.dirs is None):
             raise ValueError("an arm is of a `run_set` or of `dirs`; give one of the two")
+        if self.seeds is not None and not self.seeds:
+            raise ValueError("`seeds` is empty; list them, or leave it out for all that are there")
         if self.dirs is not None and not self.dirs:
             raise ValueError("`dirs` is empty; give a run directory for each seed")
         if self.dirs is not None and (self.baseline or self.seeds):
@@ -62,9 +68,23 @@ class Appearance(Frozen):
     name: str | None = None
     blind: str | None = None
     own: bool | None = None
-    colour: str | None = Field(default=None, pattern=r"^#[0-9A-Fa-f]{6}$")
+    colour: str | None = None
     line: Literal["-", "--", "-.", ":"] | None = None
-    marker: str | None = Field(default=None, min_length=1, max_length=1)
+    marker: str | None = None
+
+    @field_validator("colour")
+    @classmethod
+    def _a_colour(cls, colour: str | None) -> str | None:
+        if colour is not None and not COLOUR.fullmatch(colour):
+            raise ValueError(f'`{colour}` is no colour; write it in hex and in quotes, like `"#0072B2"`')
+        return colour
+
+    @field_validator("marker")
+    @classmethod
+    def _a_marker(cls, marker: str | None) -> str | None:
+        if marker is not None and marker not in MARKERS:
+            raise ValueError(f"`{marker}` is no marker; give one of {' '.join(MARKERS)}")
+        return marker
 
 
 class Head(Frozen):
@@ -76,7 +96,7 @@ class Head(Frozen):
 
 
 class Figs:
-    """A checked figs.yaml. folder: where its paths begin."""
+    """A checked figs.yaml. folder: where its paths begin. registry: of the experiments.yaml that it names, where there is one."""
 
     def __init__(self, path: Path) -> None:
         """Raises ConfigError for whatever it holds that can't be meant."""
@@ -86,10 +106,22 @@ class Figs:
         self.arms = {name: _parsed(Arm, block, f" in arms.{name}") for name, block in self._blocks(sections, "arms")}
         self.looks = _looks({name: _parsed(Appearance, block, f" in looks.{name}") for name, block in self._blocks(sections, "looks")})
         self.figures = {name: _figure(name, block) for name, block in self._blocks(sections, "figures")}
+        self.registry = self._at_hand()
         if not self.figures:
             raise ConfigError(f"`figures` of {path.name} is empty", "give one, such as `accuracy: {family: learning}`")
         for name, figure in self.figures.items():
             self._check(name, figure)
+        for key, arm in self.arms.items():
+            if arm.look is not None and arm.look not in self.looks:
+                raise unknown("look", arm.look, list(self.looks), f" in arms.{key}")
+
+    def _at_hand(self) -> Experiments | None:
+        """The registry of run-sets and sweeps, where it is wanted and there; only a sweep can't do without."""
+        file, swept = self.folder / self.head.experiments, any(not figure.of_arms for figure in self.figures.values())
+        wanted = swept or any(arm.run_set is not None for arm in self.arms.values())
+        if swept and not file.is_file():
+            raise ConfigError(f"there is no `{file}`, of which a sweep is drawn", f"give `experiments: FILE` in {self.path.name}")
+        return load(file) if wanted and file.is_file() else None
 
     @staticmethod
     def _blocks(sections: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
@@ -104,6 +136,8 @@ class Figs:
         for arm in figure.arms or ():
             if arm not in self.arms:
                 raise unknown("arm", arm, list(self.arms), f" in figures.{name}")
+        if isinstance(figure, Sweep) and self.registry is not None and figure.sweep.replace("_", "-") not in self.registry.sweeps:
+            raise unknown("sweep", figure.sweep, list(self.registry.sweeps), f" in figures.{name}")
         if figure.of_arms and not (figure.arms or self.arms):
             raise ConfigError(f"figures.{name} has no arms", "give `arms` for the file, such as `arms: {fwdllm: {run_set: main}}`")
 
@@ -115,7 +149,7 @@ class Figs:
 def _sections(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise ConfigError(f"there is no `{path}`", "give a figs.yaml; docs/figures.md shows one")
-    sections = check_mapping(read_yaml(path.read_text(encoding="utf-8"), path.name) or {}, path.name)
+    sections = check_mapping(read_file(path) or {}, path.name)
     for key in sections:
         if key not in KEYS:
             raise unknown("key", key, KEYS, f" in {path.name}")
@@ -136,7 +170,7 @@ def _figure(name: str, block: Any) -> Family:
 def _parsed(model: type[M], block: Any, where: str) -> M:
     fields = dict(check_mapping(block or {}, where.removeprefix(" in ")))
     try:
-        return model.model_validate(fields)
+        return model.model_validate_json(orjson.dumps(fields), strict=True)
     except ValidationError as error:
         raise explain(error, model, fields, lambda _: where) from None
 

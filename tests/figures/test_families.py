@@ -40,6 +40,26 @@ def test_a_curve_is_the_mean_of_its_seeds_with_peak_sustained_and_gap(figs: Call
     assert "target 0.45" in words(figure)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 1.0])
+def test_the_targets_label_lies_on_no_curve(figs: Callable[..., Path], home: Path, share: float) -> None:
+    heights = band([each.curve for each in runs(home, "fwdllm")], "time_s", "accuracy")["mean"]
+    low, high = heights.min(), heights.max()
+    target = low + share * (high - low)  # type: ignore[operator]
+    figure = drawn(figs({"one": {"family": "learning", "arms": ["fwdllm", "fluxtune_stable"], "target": target}}), "one").figure
+    axes = figure.axes[0]
+    figure.draw_without_rendering()
+    (label,) = [text for text in axes.texts if text.get_text().startswith("target")]
+    box = label.get_window_extent()
+    for line in (each for each in axes.lines if each.get_zorder() >= 2):
+        x, y = line.get_transform().transform(np.column_stack([line.get_xdata(), line.get_ydata()])).T
+        along = np.linspace(0, max(len(x) - 1, 0), 4000)
+        every = np.column_stack([np.interp(along, range(len(x)), values) for values in (x, y)])
+        assert not any(box.contains(*point) for point in every)
+    frame = axes.get_window_extent()
+    assert frame.x0 <= box.x0 < box.x1 <= frame.x1
+    assert not any(box.overlaps(text.get_window_extent()) for text in axes.texts if text is not label)
+
+
 def test_laps_that_end_together_are_lines_and_others_are_ticks(figs: Callable[..., Path], home: Path) -> None:
     file = figs({x: {"family": "learning", "x": x, "arms": ["fwdllm", "fluxtune_stable"]} for x in ("commits", "time")})
     ends = {tuple(each.laps["commits"]) for name in ("fwdllm", "fluxtune_stable") for each in runs(home, name)}

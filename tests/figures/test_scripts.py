@@ -1,6 +1,8 @@
 """The scripts of expt_scripts on small runs: what they print, what they write, and what they refuse."""
 
+import ast
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from flame.analysis.learned import Learned
 from flame.analysis.tables import markdown
 from flame.config import Condition
 from flame.config.errors import ConfigError
-from flame.figures.page import shown, taken
+from flame.figures.page import one, shown, taken
 from flame.learn.data.dealt import dealt
 from flame.learn.timing import steps
 from flame.telemetry.rundir import RunDir
@@ -95,19 +97,72 @@ def test_what_is_no_run_is_one_message(script: Callable[..., subprocess.Complete
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (("characterize_variance_curve", "--bins", "0"), "argument --bins: '0' is no whole number from 1 on"),
+        (("profile_jvp", "--probes", "0"), "argument --probes: '0' is no whole number"),
+        (("plot_run", "--target", "84"), "argument --target: '84' is no accuracy over 0 and up to 1"),
+        (("compare_baselines", "--to", "nan"), "argument --to: 'nan' is no accuracy"),
+        (("diagnose_partition_binning", "--alpha", "0"), "argument --alpha: '0' is no number over 0"),
+        (("plot_run", "--out", __file__), "`test_scripts.py` is no folder"),
+        (("plot_step_timing", "--out", __file__), "`test_scripts.py` is no folder"),
+        (("compare_baselines", "--out", __file__), "`test_scripts.py` is no folder"),
+    ],
+)
+def test_an_argument_that_can_not_be_meant_is_refused(
+    script: Callable[..., subprocess.CompletedProcess[str]], home: Path, line: tuple[str, ...], says: str
+) -> None:
+    done = script(line[0], of(home, "main_fwdllm")[0], *line[1:])
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_option_of_every_script_has_a_help_text() -> None:
+    asked = [
+        (path.name, call)
+        for path in sorted(SCRIPTS.glob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
+    ]
+    assert len(asked) > 20
+    assert [(name, ast.unparse(call)) for name, call in asked if "help" not in [each.arg for each in call.keywords]] == []
+
+
+def test_a_folder_of_runs_stands_for_its_finished_simulations(home: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    shutil.copytree(home / "runs", runs, ignore=lambda _, names: [name for name in names if "_tiny_" in name])
+    (first, *_) = sorted(runs.iterdir())
+    again = runs / f"2999{first.name[4:]}"
+    shutil.copytree(first, again)
+    fork = runs / f"2999{sorted(runs.iterdir())[-2].name[4:]}"
+    shutil.copytree(first, fork)
+    stored = orjson.loads((fork / "condition.json").read_bytes())
+    (fork / "condition.json").write_bytes(orjson.dumps(stored | {"run_fp": "f" * 12, "parent": {"run": first.name, "cycle": 2}}))
+    found = taken([str(runs)])
+    assert {name: sorted(each.run.condition.seed for each in each_of) for name, each_of in found.items()} == {
+        "fwdllm": [1, 2, 3], "fluxtune_stable": [1, 2, 3],
+    }  # fmt: skip
+    assert again.name in [each.run.label for each in found[first.name.split("_")[2]]]
+    assert [each.run.label for each in taken([f"mine={first}"])["mine"]] == [first.name]
+    with pytest.raises(ConfigError, match="is a folder of 6 runs, and one is looked at"):
+        one(str(runs))
+
+
 def test_scripts_are_thin() -> None:
     lines = {path.name: sum(bool(line.strip()) for line in path.read_text().splitlines()) for path in SCRIPTS.glob("*.py")}
     assert {name: count for name, count in lines.items() if count > 40} == {}
 
 
 def test_runs_are_taken_under_their_baseline_or_a_name(home: Path) -> None:
-    one, two, _ = of(home, "main_fwdllm")
-    found = taken([str(one), f"mine={two}"])
-    assert {name: [each.run.label for each in runs] for name, runs in found.items()} == {"fwdllm": [one.name], "mine": [two.name]}
+    first, two, _ = of(home, "main_fwdllm")
+    found = taken([str(first), f"mine={two}"])
+    assert {name: [each.run.label for each in runs] for name, runs in found.items()} == {"fwdllm": [first.name], "mine": [two.name]}
     assert [(arm.key, arm.name) for arm in shown(found)] == [("fwdllm", "FwdLLM"), ("mine", "mine")]
     assert len({arm.look.marker for arm in shown(found)}) == 2
     with pytest.raises(ConfigError, match="seed 1 twice"):
-        shown(taken([str(one), str(one)]))
+        shown(taken([str(first), str(first)]))
 
 
 def test_tables_are_markdown_with_absent_values() -> None:

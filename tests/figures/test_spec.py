@@ -40,7 +40,9 @@ ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
         ({}, {}, "`figures` of figs.yaml is empty"),
         (ONE, {"armz": {}}, "unknown key `armz` in figs.yaml\nhint: did you mean `arms`?"),
         (ONE, {"arms": {"fwdllm": {"run_set": "main", "dirs": ["a"]}}}, "an arm is of a `run_set` or of `dirs`"),
-        (ONE, {"arms": {"fwdllm": {"run_set": "other"}}}, "arms.fwdllm: no finished sim run of `other`, baseline `fwdllm`, is in"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "other"}}}, "unknown run-set `other` in arms.fwdllm"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "tinny"}}}, "unknown run-set `tinny` in arms.fwdllm\nhint: did you mean `tiny`?"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "tiny"}}}, "unknown baseline `fwdllm` of run-set `tiny` in arms.fwdllm"),
         (ONE, {"arms": {"fwdllm": {"run_set": "main", "seeds": [1, 9]}}}, "arms.fwdllm: no finished sim run of seed 9"),
         (ONE, {"arms": {"fwdllm": {"dirs": ["nowhere"]}}}, "arm `fwdllm`:"),
         (
@@ -48,7 +50,27 @@ ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
             {"arms": {"fwdllm": {"run_set": "main", "look": "fwdlm"}}},
             "unknown look `fwdlm` in arms.fwdllm\nhint: did you mean `fwdllm`?",
         ),
-        (ONE, {"looks": {"fwdllm": {"colour": "blue"}}}, '`colour` is `"blue"` in looks.fwdllm'),
+        (ONE, {"runs": "nowhere", "arms": {"fwdllm": {"run_set": "tiny", "look": "blu"}}}, "unknown look `blu` in arms.fwdllm"),
+        (ONE, {"arms": {"fwdllm": {"run_set": "main", "seeds": []}}}, "`seeds` is empty"),
+        (
+            ONE | {"two": {"family": "sweep", "sweep": "stpes", "x": "a", "y": "b"}},
+            {"runs": "nowhere"},
+            "unknown sweep `stpes` in figures.two\nhint: did you mean `steps`?",
+        ),
+        (
+            {"two": {"family": "sweep", "sweep": "steps", "x": "a", "y": "b"}},
+            {"experiments": "none.yaml"},
+            "none.yaml`, of which a sweep is drawn\nhint: give `experiments: FILE` in figs.yaml",
+        ),
+        ({"one": {"family": "ablation", "parts": ["a"]}}, {}, '`parts` is `["a"]` in figures.one\nhint: list 1 more'),
+        ({"one": {"family": "ablation", "parts": []}}, {}, "`parts` is `[]` in figures.one\nhint: list 2 more"),
+        ({"one": {"family": "ablation", "parts": ["a", "b", "c"]}}, {}, "in figures.one\nhint: list 2 at most"),
+        (ONE, {"target": "high"}, '`target` is `"high"` in figs.yaml\nhint: give a number'),
+        (ONE, {"target": "0.8"}, "hint: give a number, without quotes: `target: 0.8`"),
+        (ONE, {"looks": {"fwdllm": {"colour": "blue"}}}, "`colour`: `blue` is no colour in looks.fwdllm\nhint: write it in hex"),
+        (ONE, {"looks": {"fwdllm": {"marker": "Q"}}}, "`marker`: `Q` is no marker in looks.fwdllm\nhint: give one of"),
+        (ONE, {"looks": {"fwdllm": {"marker": "oo"}}}, "`marker`: `oo` is no marker in looks.fwdllm"),
+        (ONE, {"looks": {"fwdllm": {"marker": " "}}}, "`marker`: ` ` is no marker in looks.fwdllm"),
         (ONE, {"looks": {"new": {"name": "New"}}}, "looks.new has no `colour`"),
     ],
 )
@@ -74,7 +96,7 @@ def test_mixed_conditions_are_refused_unless_they_are_meant(figs: Callable[..., 
 
 def test_a_seed_twice_is_refused(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
     (one, *_) = sorted((home / "runs").glob("*_main_fwdllm_*"))
-    with pytest.raises(ConfigError, match="`fwdllm` has seed 1 twice"):
+    with pytest.raises(ConfigError, match=r"`arms\.fwdllm` has seed 1 twice"):
         make(figs(ONE), tmp_path / "out", Wanted(instead={"fwdllm": [one, one]}), print)
 
 
@@ -120,3 +142,59 @@ def test_the_shipped_files_name_what_there_is(name: str) -> None:
             for _, resolved in registry.swept(figure.sweep):
                 assert field(resolved.condition, figure.x) is not None
                 assert field(resolved.condition, figure.y) is not None
+
+
+def test_an_arm_is_what_its_run_set_would_run_whatever_a_sweep_has_run_since(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    def cast(experiments: Path) -> Cast:
+        held = Figs(figs(ONE, arms={"fwdllm": {"run_set": "tiny", "baseline": "one"}}, experiments=str(experiments)))
+        return Cast(held, home / "runs", {}, blind=False)
+
+    (arm,) = cast(home / "experiments.yaml").all
+    of_it = [each.run.condition for each in arm.runs]
+    assert [(each.seed, each.goal, each.server_opt.lr) for each in of_it] == [(1, 2, 0.1), (2, 2, 0.1)]  # type: ignore[union-attr]
+    (tmp_path / "edited.yaml").write_text((home / "experiments.yaml").read_text().replace("lr: 0.1}", "lr: 0.2}"))
+    with pytest.raises(ConfigError) as refused:
+        cast(tmp_path / "edited.yaml")
+    assert "arms.fwdllm: no finished sim run of `tiny`, baseline `one`, is in" in str(refused.value)
+    assert "is another condition: `server_opt.lr` is `0.2` and `1.0`" in str(refused.value)
+
+
+def test_an_arm_of_two_conditions_is_refused(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    (one, *_), (_, two, *_) = (sorted((home / "runs").glob(f"*_{name}_*")) for name in ("main_fwdllm", "main_fluxtune_stable"))
+    with pytest.raises(ConfigError) as refused:
+        make(figs(ONE, arms={"fwdllm": {"dirs": [str(one), str(two)]}}), tmp_path / "out", Wanted(), print)
+    assert f"`arms.fwdllm`: `{one.name}` and `{two.name}` are no seeds of one condition: `baseline` is" in str(refused.value)
+    assert "`dirs`" in str(refused.value)
+
+
+def test_a_run_is_given_for_an_arm_that_there_is(figs: Callable[..., Path], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        make(figs(ONE), tmp_path / "out", Wanted(instead={"fwdlm": [tmp_path]}), print)
+    assert "unknown arm `fwdlm` of figs.yaml (--run)\nhint: did you mean `fwdllm`?" in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [Figs, load])
+def test_a_file_that_is_no_text_is_refused(kind: Callable[[Path], object], tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_bytes("arms: {é: 1}".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"it\.yaml can't be read: byte 7 is no UTF-8"):
+        kind(tmp_path / "it.yaml")
+
+
+def test_pictures_go_into_a_folder(figs: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    for out in (tmp_path / "taken", tmp_path / "taken" / "deeper"):
+        done = CliRunner().invoke(app, ["figs", str(figs(ONE)), "--out", str(out)])
+        assert done.exit_code == 2
+        assert "`taken` is no folder" in done.output
+
+
+def test_a_run_without_telemetry_is_named(figs: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for path in (home / "runs").iterdir():
+        (runs / path.name).mkdir(parents=True)
+        for name in ("condition.json", "verdict.json"):
+            (runs / path.name / name).write_bytes((path / name).read_bytes())
+    sweep = {"two": {"family": "sweep", "sweep": "steps", "x": "goal", "y": "server_opt.lr"}}
+    for figures, arms in ((ONE, {"fwdllm": {"run_set": "main"}}), (sweep, {})):
+        with pytest.raises(ConfigError, match=r"_sim`: no telemetry: .*\nhint: take that run away"):
+            make(figs(figures, arms=arms, runs=str(runs)), tmp_path / "out", Wanted(), print)

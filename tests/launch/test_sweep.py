@@ -133,6 +133,8 @@ def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Pat
         ("{run_set: small, grid: {gaol: [1]}}", "unknown key `gaol` (from `gaol: `1` of sweeps.bad`)"),
         ("{run_set: small, grid: {seed: [1]}}", "a run-set has its own `seed`s"),
         ("{run_set: small, grids: {goal: [1]}}", "unknown key `grids`"),
+        ("{run_set: small, grid: {limits.grace_s: [10, 20]}}", "the points `limits.grace_s=10` and `limits.grace_s=20` are one condition"),
+        ("{run_set: small, list: [{goal: 1}, {goal: 1, tokens: 64}]}", "`goal=1` and `goal=1 tokens=64` are one condition, run_fp"),
         ("{run_set: small, seeds: [1, 1], grid: {goal: [1]}}", "twice"),
     ],
 )
@@ -141,3 +143,18 @@ def test_a_sweep_that_can_not_be_meant_is_refused(block: str, message: str, tmp_
     with pytest.raises(ConfigError) as refused:
         Experiments(tmp_path / "experiments.yaml", read_yaml(text, "it")).swept("bad")
     assert message in str(refused.value)
+
+
+def test_a_bad_end_is_told_and_is_the_end_of_the_sweep_too(registry: Callable[[int], Path], tmp_path: Path) -> None:
+    file, runs = registry(4), tmp_path / "runs"
+    file.write_text(file.read_text() + "  wild: {run_set: small, grid: {server_opt.lr: [0.1, 1.0e+308]}}\n")
+    code = [sys.executable, "-c", "from flame.launch.cli import main; main()", "sweep", "wild", "--experiments", str(file)]
+    for number in (1, 2):
+        done = subprocess.run([*code, "--runs", str(runs)], capture_output=True, text=True, timeout=200, check=False)
+        assert done.returncode == 1, done.stderr
+        assert "1 DIVERGED" in done.stdout
+        assert len(ends(runs)) == 2
+        said = [row for row in done.stderr.splitlines() if row.startswith("[")]
+        assert len(said) == (2 if number == 1 else 0)
+        assert number == 2 or any("server_opt.lr=1e+308 one seed 1: DIVERGED: " in row for row in said)
+        assert number == 2 or any(row.endswith("server_opt.lr=0.1 one seed 1: COMPLETED") for row in said)

@@ -18,12 +18,15 @@ from flame.analysis import curve as curves
 from flame.analysis.seeds import band
 from flame.figures.canvas import legend_above, panel
 from flame.figures.families.family import Family
+from flame.figures.labels import label_line
 from flame.figures.scene import CutoffMode, Picture, Scene, Shown, seeds_told
 from flame.figures.units import MEASURES, QUANTITIES
 
 CUT = {"peak_acc": "its highest accuracy", "last_improvement": "its last improvement of accuracy or loss"}
 ARROW = 0.03
 """From which gap on an arrow has room."""
+CURVES = 2
+"""From which layer on lines are curves and their marks, and no longer what lies behind them."""
 LAP_COLUMNS = ("commits", "uploads", "time_s", "wall_s")
 
 
@@ -44,11 +47,14 @@ class Learning(Family):
         marks = [self._arm(axes, arm, drawn[arm.key], size, scene.style.smooth) for arm in scene.arms]
         if self.laps and quantity.column in LAP_COLUMNS:
             self._laps(axes, scene, drawn, size)
-        if scene.target is not None and self.y == "accuracy":
-            _target(axes, scene, scene.target, [mark for mark in marks if mark is not None])
+        target = scene.target if self.y == "accuracy" else None
+        if target is not None:
+            _target(axes, target, [mark for mark in marks if mark is not None])
         axes.set_xlabel(quantity.label(unit))
         axes.set_ylabel(measure.label(measure.scales[0][1]))
         legend_above(figure, axes, extra=_keys() if self.y == "accuracy" else ())
+        if target is not None:
+            label_line(figure, axes, target, f"target {target:g}", [line for line in axes.lines if line.get_zorder() >= CURVES])
         return Picture(figure, self._caption(scene))
 
     def _band(self, arm: Shown, cutoff: CutoffMode) -> pl.DataFrame:
@@ -139,12 +145,9 @@ def lap_ends(arm: Shown, column: str) -> list[float]:
     return [fmean(places) for places in zip(*ends, strict=False)] if all(ends) else []
 
 
-def _target(axes: Axes, scene: Scene, target: float, marks: list[tuple[Shown, float, float]]) -> None:
+def _target(axes: Axes, target: float, marks: list[tuple[Shown, float, float]]) -> None:
     """A line at the target, and the gap to it of the own arm, or of the best."""
     axes.axhline(target, color="black", linewidth=0.7, linestyle=(0, (4, 2)), zorder=1)
-    axes.annotate(
-        f"target {target:g}", (0, target), xycoords=("axes fraction", "data"), xytext=(2, 1.5), textcoords="offset points", fontsize=6
-    )
     own = [mark for mark in marks if mark[0].look.own] or marks
     if not own:
         return

@@ -144,7 +144,8 @@ def diff(context: typer.Context) -> None:
 def sweep(
     name: Annotated[str, typer.Argument(metavar="SWEEP", help="One of the `sweeps` of experiments.yaml.")],
     jobs: Annotated[int | None, typer.Option(metavar="J", min=1, help="So many at once; else what cores and memory hold.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is there and what isn't.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is there, what isn't, and what stands in its way.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run what is only unwise; never what can't work.")] = False,
     experiments: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of ./experiments.yaml.")] = None,
     runs: RunsFolder = Path("runs"),
 ) -> None:
@@ -152,7 +153,7 @@ def sweep(
     from flame.launch import sweep as swept
 
     with refusals():
-        raise typer.Exit(swept.sweep(name, experiments, runs, jobs, consoles.out(), consoles.err(), dry_run=dry_run))
+        raise typer.Exit(swept.sweep(name, experiments, runs, jobs, consoles.out(), consoles.err(), dry_run=dry_run, force=force))
 
 
 @app.command()

@@ -60,19 +60,26 @@ class Machine:
 
 def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, device: str = "cpu") -> Measured:
     """Build the learner of `condition` and run one task of each kind on it."""
-    try:
-        learner = build(condition, prefix_cache=prefix_cache, device=device)
-    except ConfigError as error:
-        return Measured(error)
-    except ArithmeticError as error:
-        what, _, hint = str(error).partition("\nhint: ")
-        return Measured(ConfigError(f"the start-up self-check failed: {what}", hint or "use another `estimator`"))
+    learner = attempt(condition, prefix_cache=prefix_cache, device=device)
+    if isinstance(learner, ConfigError):
+        return Measured(learner)
     facts = learner.facts
     gradient, evaluate = _tasks(condition, learner)
     took = _seconds(learner, gradient)
     judged = _seconds(learner, evaluate) if evaluations and condition.eval.every else None
     size, bins = facts.layout.size, facts.bins
     return Measured(None, learner.notes, facts.data, facts.model, size, bins, took, judged, facts.device, peak(facts.device))
+
+
+def attempt(condition: Condition, *, prefix_cache: bool, device: str = "cpu") -> Learner | ConfigError:
+    """The learner of `condition`, or why it can't be built."""
+    try:
+        return build(condition, prefix_cache=prefix_cache, device=device)
+    except ConfigError as error:
+        return error
+    except ArithmeticError as error:
+        what, _, hint = str(error).partition("\nhint: ")
+        return ConfigError(f"the start-up self-check failed: {what}", hint or "use another `estimator`")
 
 
 def placed(condition: Condition, world: World) -> tuple[dict[str, Seat], list[Gpu]]:

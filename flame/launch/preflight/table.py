@@ -51,7 +51,7 @@ def show(plan: Plan, found: Findings, console: Console, *, force: bool = False) 
     console.print(_grid(machine_rows(plan, found)))
     _header(console, "gate")
     if found.issues:
-        console.print(_gate(found.issues, force))
+        console.print(gate(found.issues, force))
     else:
         console.print(Text("  nothing stands in the way", "green"))
 
@@ -60,7 +60,8 @@ def _header(console: Console, title: str) -> None:
     console.print(Rule(Text(title, "bold"), align="left", characters="-" if console.options.ascii_only else "━", style="bold"))
 
 
-def _gate(found: Sequence[Issue], force: bool) -> Table:
+def gate(found: Sequence[Issue], force: bool) -> Table:
+    """Each issue as a line with its remedy."""
     grid = Table.grid(padding=(0, 2), pad_edge=True)
     for issue in found:
         line = Text(f"{issue.what}; {issue.remedy}")
