@@ -1,6 +1,7 @@
 """Labels of horizontal lines, put where no curve is."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,15 +18,23 @@ MARGIN = 3.0
 """Points kept clear around it: markers are that large."""
 
 
-def label_line(figure: Figure, axes: Axes, height: float, words: str, curves: Sequence[Line2D]) -> Annotation:
-    """Write `words` at the line at `height`: above it or below, at the first place where they meet the fewest curves and texts.
+def label_line(figure: Figure, axes: Axes, height: float, wordings: Sequence[str], curves: Sequence[Line2D]) -> Annotation:
+    """Write the first of `wordings` that finds room at the line at `height`: above it or below, where it meets the fewest curves and texts.
 
     Call it when all else is drawn: what is measured is the figure as it will be.
     """
     others = list(axes.texts)
-    label = axes.annotate(words, (0, height), xycoords=("axes fraction", "data"), xytext=(2, AWAY), textcoords="offset points", fontsize=6)
+    label = axes.annotate("", (0, height), xycoords=("axes fraction", "data"), xytext=(2, AWAY), textcoords="offset points", fontsize=6)
     figure.draw_without_rendering()
-    _put(label, min(_places(), key=lambda place: _met(figure, label, place, curves, others)), height)
+
+    def met(choice: tuple[str, tuple[float, bool]]) -> int:
+        words, place = choice
+        label.set_text(words)
+        return _met(figure, label, place, curves, others)
+
+    words, place = min(product(wordings, _places()), key=met)
+    label.set_text(words)
+    _put(label, place, height)
     return label
 
 

@@ -48,13 +48,12 @@ class Learning(Family):
         if self.laps and quantity.column in LAP_COLUMNS:
             self._laps(axes, scene, drawn, size)
         target = scene.target if self.y == "accuracy" else None
-        if target is not None:
-            _target(axes, target, [mark for mark in marks if mark is not None])
+        told = _target(axes, target, [mark for mark in marks if mark is not None]) if target is not None else []
         axes.set_xlabel(quantity.label(unit))
         axes.set_ylabel(measure.label(measure.scales[0][1]))
         legend_above(figure, axes, extra=_keys() if self.y == "accuracy" else ())
         if target is not None:
-            label_line(figure, axes, target, f"target {target:g}", [line for line in axes.lines if line.get_zorder() >= CURVES])
+            label_line(figure, axes, target, told, [line for line in axes.lines if line.get_zorder() >= CURVES])
         return Picture(figure, self._caption(scene))
 
     def _band(self, arm: Shown, cutoff: CutoffMode) -> pl.DataFrame:
@@ -145,19 +144,18 @@ def lap_ends(arm: Shown, column: str) -> list[float]:
     return [fmean(places) for places in zip(*ends, strict=False)] if all(ends) else []
 
 
-def _target(axes: Axes, target: float, marks: list[tuple[Shown, float, float]]) -> None:
-    """A line at the target, and the gap to it of the own arm, or of the best."""
+def _target(axes: Axes, target: float, marks: list[tuple[Shown, float, float]]) -> list[str]:
+    """A line at the target, and an arrow for the gap to it of the own arm, or of the best; what to write at the line, longest first."""
     axes.axhline(target, color="black", linewidth=0.7, linestyle=(0, (4, 2)), zorder=1)
     own = [mark for mark in marks if mark[0].look.own] or marks
+    line = f"target {target:g}"
     if not own:
-        return
+        return [line]
     arm, end, lasting = max(own, key=lambda mark: mark[2])
     if abs(target - lasting) >= ARROW:
         axes.annotate("", (end, target), (end, lasting), arrowprops={"arrowstyle": "<->", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0})
-    axes.annotate(
-        f"{lasting - target:+.3f}", (end, (target + lasting) / 2), xytext=(3, 0), textcoords="offset points", ha="left", va="center",
-        fontsize=6, color=arm.look.colour,
-    )  # fmt: skip
+    gap = f"{lasting - target:+.3f}"
+    return [f"{line}, {arm.name} {gap}", f"{line}, {gap}", line]
 
 
 def _keys() -> list[tuple[Line2D, str]]:
