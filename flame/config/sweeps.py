@@ -64,8 +64,15 @@ def patches(name: str, point: Point) -> list[Patch]:
 
 
 def told(point: Point) -> str:
-    """`a.b=1 c=2`."""
-    return " ".join(f"{field}={value}" for field, value in point.items())
+    """`a.b=1 c=2`; a policy as `c=sgd(lr 0.1)`."""
+    return " ".join(f"{field}={_short(value)}" for field, value in point.items())
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return str(value)
+    rest = ", ".join(f"{key} {_short(inner)}" for key, inner in value.items() if key != "type")
+    return f"{value.get('type', '')}({rest})" if rest else str(value.get("type", "()"))
 
 
 def check_apart(name: str, swept: Sequence[tuple[Point, Condition]]) -> None:

@@ -43,7 +43,7 @@ def sweep(
         Crew(runs, err).carry_out(waiting, jobs or found.room)
         find(arms, runs)
     titles = ("point", "baseline", "n", "verdicts", "commits", "accuracy", "sustained", "worst")
-    out.print(table(out, titles, list(rows(arms)), ("commits", "verdicts"), titles[4:]))
+    out.print(table(out, titles, list(rows(arms)), ("commits", "verdicts"), titles[4:], folded="point"))
     if dry_run:
         return REFUSED if refused else WELL
     return WELL if all(arm.well for arm in arms) else BAD

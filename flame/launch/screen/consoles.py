@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 REFUSED = 2
 PIPE_WIDTH = 140
 """Columns where there is no terminal that has some."""
+FOLDED = 30
+"""Columns that are kept for one whose cells are folded."""
 
 
 @cache
@@ -53,23 +55,32 @@ def refusals() -> Iterator[None]:
         raise typer.Exit(REFUSED) from None
 
 
-def table(console: "Console", titles: Sequence[str], rows: Sequence["Cells"], spare: Sequence[str], numbers: Sequence[str] = ()) -> "Table":
-    """A table that fits: columns of `spare` are left out, the first ones first, while it is too wide; `numbers` stand to the right."""
+def table(
+    console: "Console", titles: Sequence[str], rows: Sequence["Cells"], spare: Sequence[str], numbers: Sequence[str] = (), folded: str = "",
+) -> "Table":  # fmt: skip
+    """A table that fits: columns of `spare` are left out, the first ones first, while it is too wide; `numbers` stand to the right.
+
+    folded: the column whose cells may take several lines, down to FOLDED columns, before any is left out; else that is the last one's lot.
+    """
     from rich.measure import Measurement
     from rich.table import Table
 
+    def made(least: int | None) -> "Table":
+        drawn = Table(box=None, padding=(0, 1), header_style="bold")
+        for place in kept:
+            right, narrow = titles[place] in numbers, titles[place] == (folded or titles[-1])
+            width = least if titles[place] == folded else None
+            drawn.add_column(titles[place], justify="right" if right else "left", no_wrap=not narrow, overflow="fold", max_width=width)
+        for row in rows:
+            drawn.add_row(*(row[place] for place in kept))
+        return drawn
+
     left_out: list[str] = []
     while True:
-        made = Table(box=None, padding=(0, 1), header_style="bold")
         kept = [place for place, title in enumerate(titles) if title not in left_out]
-        for place in kept:
-            right, last = titles[place] in numbers, place == len(titles) - 1
-            made.add_column(titles[place], justify="right" if right else "left", no_wrap=not last, overflow="fold")
-        for row in rows:
-            made.add_row(*(row[place] for place in kept))
         wide = console.options.update(max_width=10_000)
-        if len(left_out) == len(spare) or Measurement.get(console, wide, made).maximum <= console.width:
-            return made
+        if len(left_out) == len(spare) or Measurement.get(console, wide, made(FOLDED)).maximum <= console.width:
+            return made(None)
         left_out.append(spare[len(left_out)])
 
 
