@@ -51,7 +51,7 @@ def test_the_sections_come_in_order_with_solid_headers() -> None:
 
 
 def test_what_is_shared_is_printed_as_resolved() -> None:
-    chosen = plan("delays.factor=2", "tokens=16")
+    chosen = plan("delays.factor=2")
     screen = text(chosen)
     rows = [" ".join(line.split()) for line in screen.splitlines()]
     assert "delays ! values 1 2, factor 2" in rows, "set by a flag"

@@ -28,6 +28,7 @@ def news(sections: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
     corpus = Corpus([f"text {i}" for i in index], index % 2, ("bad", "good"), index, index[:32], index[32:])
     write_corpus(folder / "news_data.h5", corpus)
     small: dict[str, Any] = sections["run_sets"]["small"]
+    del small["toy"]
     small |= {"task": "text", "data": "news", "partition": {"type": "niid_label", "alpha": 1.0}, "eval": {"rows": 8}}
     return small
 
