@@ -21,7 +21,7 @@ from pydantic import ValidationError
 import flame
 from flame.config.condition import Condition
 from flame.config.errors import POLICIES, ConfigError, Place, check_mapping, explain, shown, unknown
-from flame.config.layers import Layer, Patch, height, read_yaml, settled, stack, without, writer
+from flame.config.layers import Layer, Patch, height, read_yaml_file, settled, stack, without, writer
 from flame.config.stops import StopRules
 from flame.config.sweeps import KEYS, Point, Sweep, patches, sweep
 
@@ -142,7 +142,7 @@ def load(path: Path | None = None) -> Experiments:
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         raise ConfigError(f"there is no `{places[0]}`", "run it where experiments.yaml is, or give `--experiments FILE`")
-    return Experiments(found, check_mapping(read_yaml(found.read_text(), found.name), found.name))
+    return Experiments(found, check_mapping(read_yaml_file(found), found.name))
 
 
 def condition_of(plain: Mapping[str, Any], where: Any = lambda place: "") -> Condition:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
@@ -53,6 +54,15 @@ def read_yaml(text: str, where: str) -> Any:
         raise ConfigError(f"{where} can't be read: {' '.join(str(error).split())}", "correct the YAML there") from None
     _check_plain(value, where)
     return value
+
+
+def read_yaml_file(path: Path) -> Any:
+    """The plain value of a file. Raises ConfigError, also for what is no text."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"`{path.name}` can't be read: {error}", "give a file of YAML in UTF-8") from None
+    return read_yaml(text, path.name)
 
 
 @dataclass(frozen=True, slots=True)

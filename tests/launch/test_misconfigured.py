@@ -31,12 +31,12 @@ class Wrong:
     what: str
     remedy: str
     written: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
     machine: Machine | None = None
 
     def __str__(self) -> str:
         places = [f"{place}={value}" for place, value in self.written.items()]
-        return " ".join([self.typed, *places, *(f"{name}:{text or 'empty'}" for name, text in self.files.items())]) or self.what
+        return " ".join([self.typed, *places, *(f"{name}:{text!r}" for name, text in self.files.items())]) or self.what
 
 
 def wrong(typed: str, who: str, what: str, remedy: str, **rest: Any) -> Wrong:
@@ -61,6 +61,7 @@ NAMES = [
     wrong("--experiments none.yaml", "`none.yaml`", "there is no", "give `--experiments FILE`"),
     wrong("--experiments e.yaml", "`e.yaml`", "is `null`", "write it as `key: value` lines", files={"e.yaml": ""}),
     wrong("--experiments e.yaml", "e.yaml", "can't be read", "correct the YAML there", files={"e.yaml": "a: ["}),
+    wrong("--experiments e.yaml", "`e.yaml`", "can't be read", "YAML in UTF-8", files={"e.yaml": b"a: \xff\xfe"}),
     wrong("--experiments e.yaml", "`a`", "written a second time in line 2", "keep one of the two", files={"e.yaml": "a: 1\na: 2\n"}),
     written(f"{SET}.baselines", ["gated", "palin"], f"{SET}.baselines", "unknown baseline `palin`", "did you mean `plain`?"),
     written(f"{SET}.seeds", [], f"`{SET}.seeds`", "is `[]`", "list at least one"),
@@ -236,7 +237,7 @@ def test_it_is_refused_by_who_what_and_remedy(
     for place, value in row.written.items():
         put(sections, place, value)
     for name, text in row.files.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
     if row.machine is not None:
         row.machine(monkeypatch)
     message = refused(["run", "small", *spelled(row.typed)])
