@@ -54,6 +54,8 @@ def show(plan: Plan, found: Findings, console: Console, *, force: bool = False) 
         console.print(_gate(found.issues, force))
     else:
         console.print(Text("  nothing stands in the way", "green"))
+    for each in found.swept:
+        console.print(Text(f"  `--clean` would end {', '.join(map(str, each.others))}, which {each.run.name} left behind"))
 
 
 def _header(console: Console, title: str) -> None:
