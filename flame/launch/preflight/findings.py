@@ -32,7 +32,8 @@ def examine(plan: Plan, *, sweep: bool = False, dry: bool = False) -> Findings:
         name: measure(resolved.condition, prefix_cache=cache, evaluations=plan.real is not None, device=plan.worlds[0].device)
         for name, resolved in plan.baselines.items()
     }
-    here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker)
+    holding = max((each.holding for each in measured.values()), key=lambda each: each.most)
+    here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker, holding)
     alive = _alive(plan, sweep and not dry)
     swept = [each for each in alive if each.stray] if sweep and dry else []
     in_the_way = [each for each in alive if each not in swept]
