@@ -296,6 +296,9 @@ COMMANDS = [
     ("replicate nowhere", "`nowhere` is no run directory", "give one of `flame runs`"),
     ("calibrate nowhere", "`nowhere` is no run directory", "give one of `flame runs`"),
     ("data partition r8 --type uniform --clients 4", "data set `r8` isn't in", "run `flame data prepare r8`"),
+    ("data partition r8 --type niid_label --clients 4 --alpha nan", "Invalid value for '--alpha'", "no finite number over 0"),
+    ("probe host:1 --for inf", "Invalid value for '--for'", "no finite number over 0"),
+    ("worker --join host:1 --run x --wait nan", "Invalid value for '--wait'", "no finite number over 0"),
     ("data prepare r9", "unknown data set `r9` to prepare", "r8"),
 ]
 
