@@ -39,10 +39,11 @@ def main() -> None:
 
 def condition(data: str, part: str, last_layers: int, estimator: str) -> Condition:
     """A text condition of ten clients."""
+    step = {"h": "auto"} if estimator == "central_difference" else {}
     return Condition.model_validate(
         {
             "task": "text", "data": data, "partition": {"type": "niid_label"}, "eval": {"rows": 256}, "stop": {"cycles": 4},
-            "trainable": {"part": part, "last_layers": last_layers}, "estimator": {"type": estimator, "h": "auto"},
+            "trainable": {"part": part, "last_layers": last_layers}, "estimator": {"type": estimator, **step},
         }
     )  # fmt: skip
 

@@ -33,7 +33,8 @@ PLAIN: dict[str, Any] = {
 
 def condition(**changes: Any) -> Condition:
     """Three trainers, K = 2, C = 3, async, a commit at each close; `changes` are keys of the condition."""
-    return Condition.model_validate(PLAIN | changes)
+    own = {"surrogate": {}} if "task" in changes else {}
+    return Condition.model_validate(PLAIN | own | changes)
 
 
 def numbers(*values: float) -> Tensor:

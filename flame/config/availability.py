@@ -129,6 +129,8 @@ def _phone(recorded: Sequence[Sequence[Any]], given: Availability) -> Trace:
 
 def _intervals(client: Mapping[str, Any], given: Availability) -> Trace:
     """FedScale's: from active[i] to inactive[i] the client trains, until `finish_time`, where its record ends."""
+    if given.key is not None:
+        raise ConfigError(f"`availability.key` says nothing to the intervals of `{given.path}`", "drop it, or give a file of phones")
     skip, end = given.skip_s or 0.0, client.get("finish_time")
     begins, ends = (_checked(client[name], _is_time, given) for name in ("active", "inactive"))
     if len(begins) != len(ends) or end is None or not _is_time(end):

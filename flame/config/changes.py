@@ -4,13 +4,19 @@ A change is part of the condition, so both worlds see it at the same cycle, and 
 to there. Only what the aggregator alone decides by may change: trainers know nothing of cycles.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import JsonValue, PositiveInt, model_validator
+from pydantic import JsonValue, PositiveInt, ValidationError, model_validator
 
+from flame.config.errors import explain
 from flame.config.frozen import Frozen
-from flame.config.layers import Layer, Patch, stack
+from flame.config.layers import Layer, Patch, settled, stack
+
+if TYPE_CHECKING:
+    from flame.config.condition import Condition
+
+C = TypeVar("C", bound="Condition")
 
 CHANGEABLE = ("select", "staleness", "rate", "commit", "server_opt", "sizes")
 
@@ -40,12 +46,19 @@ class Change(Frozen):
         return self
 
 
-def governed(plain: Mapping[str, Any], changes: Sequence[Change]) -> dict[int, dict[str, Any]]:
-    """The plain conditions from each change on, each with those before it. Raises ValueError for changes out of order."""
+def governed(condition: C, changes: Sequence[Change]) -> dict[int, C]:
+    """The conditions from each change on, each with those before it. Raises ValueError for changes that can't be, or are out of order."""
     cycles = [change.cycle for change in changes]
     if cycles != sorted(set(cycles)):
         raise ValueError("`changes` are out of order; write each cycle once, the first one first")
-    made: dict[int, dict[str, Any]] = {}
+    plain = condition.model_dump(mode="json", exclude={"changes"})
+    made: dict[int, C] = {}
     for change in changes:
-        plain = made[change.cycle] = stack([Layer("the condition", plain)], change.patches)
+        below = [Layer("the condition", plain)]
+        plain = stack(below, change.patches)
+        try:
+            made[change.cycle] = settled(type(condition).strict, plain, below, change.patches)
+        except ValidationError as error:
+            told = explain(error, type(condition), plain)
+            raise ValueError(f"what changes at cycle {change.cycle} can't be: {told.what}; {told.hint}") from None
     return made

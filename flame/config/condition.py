@@ -4,21 +4,23 @@ How (broker, workers, pool, cache, telemetry level) is `flame.config.world.World
 key, unknown keys are errors, and what is printed is what is run: both worlds read this object.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from flame.config.changes import Change, governed
 from flame.config.delays import Delays
-from flame.config.errors import explain
 from flame.config.frozen import Frozen
 from flame.config.outside import outside
 from flame.config.payloads import check_payload
 from flame.config.stops import StopRules
 from flame.core.time import seconds
 from flame.policies.commit import Commit, CommitRule, Variance
+from flame.policies.heard import heard, is_set, silent, unheard
 from flame.policies.payload import Payloads
 from flame.policies.perturb import Perturb, PerturbRule, Single
 from flame.policies.policy import BY_NAME
@@ -32,6 +34,7 @@ from flame.policies.staleness import Staleness, Unit
 class Partition(Frozen):
     """How samples are dealt to clients. alpha: Dirichlet concentration of `niid_label`."""
 
+    HEARD = heard("type", ["niid_label"], "alpha")
     type: Literal["uniform", "niid_label"] = "uniform"
     alpha: PositiveFloat = 1.0
 
@@ -47,18 +50,15 @@ class Trainable(Frozen):
     r, alpha: rank and scale of `lora`. width: of the bottleneck of `adapter`.
     """
 
+    HEARD = (
+        *heard("part", ["lora"], "r", "alpha"), *heard("part", ["adapter"], "width"),
+        *heard("part", ["bitfit", "lora", "adapter", "all"], "last_layers"),
+    )  # fmt: skip
     part: Literal["head", "bitfit", "lora", "adapter", "all"] = "head"
     last_layers: NonNegativeInt = 0
     r: PositiveInt = 8
     alpha: PositiveFloat = 16.0
     width: PositiveInt = 8
-
-    @model_validator(mode="after")
-    def _of_that_part(self) -> Self:
-        for key, part in (("r", "lora"), ("alpha", "lora"), ("width", "adapter")):
-            if self.part != part and getattr(self, key) != type(self).model_fields[key].default:
-                raise ValueError(f"`{key}` says nothing to `part: {self.part}`; drop it, or use `part: {part}`")
-        return self
 
 
 class Estimator(Frozen):
@@ -68,17 +68,13 @@ class Estimator(Frozen):
     the last digits depend on it. checkpointed: `backprop` computes a layer's activations again instead of keeping them.
     """
 
+    HEARD = (
+        *heard("type", ["forward_ad"], "chunk"), *heard("type", ["central_difference"], "h"), *heard("type", ["backprop"], "checkpointed")
+    )  # fmt: skip
     type: Literal["forward_ad", "central_difference", "backprop"] = "forward_ad"
     h: PositiveFloat | Literal["auto"] = 0.01
     chunk: PositiveInt | None = None
     checkpointed: bool = False
-
-    @model_validator(mode="after")
-    def _of_that_type(self) -> Self:
-        for key, kind in (("chunk", "forward_ad"), ("checkpointed", "backprop")):
-            if getattr(self, key) and self.type != kind:
-                raise ValueError(f"`{key}` says nothing to `type: {self.type}`; drop it, or use `type: {kind}`")
-        return self
 
 
 class Toy(Frozen):
@@ -104,6 +100,7 @@ class Availability(Frozen):
     time_scale divides all instants and `abandon_s`, after which a slot is given up (None: never).
     """
 
+    HEARD = heard("trace", ["file"], "path", "key", "skip_s", "reuse")
     trace: Literal["syn_0", "syn_10", "syn_20", "syn_50", "phone_2st", "phone_3st_50", "phone_3st_75", "file"] = "syn_0"
     path: str | None = None
     key: Literal["2st", "3st_50", "3st_75"] | None = None
@@ -113,13 +110,11 @@ class Availability(Frozen):
     abandon_s: PositiveFloat | None = None
 
     @model_validator(mode="after")
-    def _file_or_law(self) -> Self:
+    def _possible(self) -> Self:
         if self.trace == "file" and self.path is None:
             raise ValueError("`trace: file` needs `path`; give the file, such as `path: traces.json`")
-        of_a_file = {"path": self.path, "key": self.key, "skip_s": self.skip_s, "reuse": self.reuse or None}
-        name = next((name for name, given in of_a_file.items() if given is not None), None)
-        if self.trace != "file" and name is not None:
-            raise ValueError(f"`{name}` is of a file, and `trace: {self.trace}` has none; take it away, or give `trace: file`")
+        if self.trace == "syn_0" and self.abandon_s is None and is_set(self, "time_scale"):
+            raise silent("time_scale", "trace", self.trace, "give a trace in which somebody is away (`--avail-trace`), or `abandon_s`")
         return self
 
     @property
@@ -156,6 +151,7 @@ class Evaluation(Frozen):
     blocks: whether dispatches wait, in stamps, for the evaluation before them.
     """
 
+    HEARD = unheard("every", 0, "rows", "seconds", "blocks") + unheard("seconds", 0, "blocks")
     rows: PositiveInt | None = None
     every: NonNegativeInt = 1
     seconds: NonNegativeFloat = 0.0
@@ -189,6 +185,10 @@ class Condition(Frozen):
     as a cycle opens.
     """
 
+    HEARD = (
+        *heard("task", ["toy"], "toy"), *heard("task", ["surrogate"], "surrogate"), *heard("task", ["toy", "text"], "partition"),
+        *heard("task", ["text"], "data", "model", "trainable", "tokens"), *unheard("estimator.type", "backprop", "perturb"),
+    )  # fmt: skip
     baseline: str = "custom"
     seed: NonNegativeInt = 1
 
@@ -251,6 +251,9 @@ class Condition(Frozen):
             )
         if not self.commit:
             raise ValueError("`commit` is an empty list: no cycle would ever commit; give one, such as `commit: [agg_goal]`")
+        behind = next((later.type for rule, later in pairwise(self.commit) if rule.type == "agg_goal"), None)
+        if behind is not None:
+            raise ValueError(f"`commit` has `{behind}` behind `agg_goal`, which commits at every close; drop one of the two")
         if self.task == "text" and self.data is None:
             raise ValueError("`task: text` needs `data`, the name of a prepared data set; give one, such as `data: r8`")
         if self.commit_order == "arrival" and self.eval.blocks:
@@ -309,17 +312,12 @@ class Condition(Frozen):
                 "a change of `server_opt` doesn't go with `payload.down: replay`, in which trainers take the server's steps by "
                 "themselves; give `down: once_per_version` or `delta`"
             )
-        return {0: self} | {cycle: self._later(cycle, plain) for cycle, plain in governed(self._unchanged(), self.changes).items()}
+        return {0: self} | governed(self, self.changes)
 
-    def _unchanged(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude={"changes"})
-
-    def _later(self, cycle: int, plain: dict[str, Any]) -> Self:
-        try:
-            return type(self).model_validate(plain)
-        except ValidationError as error:
-            told = explain(error, type(self), plain)
-            raise ValueError(f"what changes at cycle {cycle} can't be: {told.what}; {told.hint}") from None
+    @classmethod
+    def strict(cls, plain: Mapping[str, Any]) -> Self:
+        """The condition that plain values say, typed as written: "10" is no number, and NaN neither. Raises ValidationError."""
+        return cls.model_validate_json(json.dumps(plain), strict=True)
 
     @property
     def start(self) -> Sizes:

@@ -12,11 +12,17 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from flame.policies import heard
+
 Place = tuple[str, ...]
 """Keys from the root to a value; an entry of a list counts as its index."""
 
 POLICIES = ("loop", "select", "staleness", "rate", "commit", "payload", "perturb", "estimator", "server_opt", "awareness", "sizes")
 """The fields of a condition that a baseline consists of."""
+
+
+WANTED = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+"""By the first word of a kind of fault."""
 
 
 class ConfigError(Exception):
@@ -62,8 +68,7 @@ def shown(value: Any) -> str:
 
 def explain(error: ValidationError, model: type[BaseModel], data: Any, where: Callable[[Place], str] = lambda place: "") -> ConfigError:
     """The first fault that pydantic found in `data`, for a person. where: who wrote the value at a place."""
-    faults = error.errors()
-    fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    faults, fault = error.errors(), _first(error)
     place = _place(fault["loc"], data)
     key, context = ".".join(place), fault.get("ctx", {})
     match fault["type"]:
@@ -72,6 +77,9 @@ def explain(error: ValidationError, model: type[BaseModel], data: Any, where: Ca
         case "value_error":
             what, _, hint = str(fault["msg"]).removeprefix("Value error, ").partition("; ")
             return ConfigError(f"{f'`{key}`: ' if key else ''}{what}{where(place)}", hint or "correct the value")
+        case heard.KIND:
+            place = _place((*fault["loc"], context["key"]), data)
+            return ConfigError(f"`{'.'.join(place)}` {context['what']}{where(place)}", context["hint"])
         case "union_tag_invalid":
             known = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
             return unknown(_kind(place[0]), str(context["tag"]), known, where(place))
@@ -87,6 +95,21 @@ def explain(error: ValidationError, model: type[BaseModel], data: Any, where: Ca
     return ConfigError(f"`{key}` is {shown(fault['input'])}{where(place)}", ", or ".join(_remedy(other, place) for other in same))
 
 
+def unheard(error: ValidationError, data: Any) -> tuple[Place, Place] | None:
+    """Where the value stands that nobody hears, and where what it hangs on; None where the first fault is another."""
+    fault = _first(error)
+    if fault["type"] != heard.KIND:
+        return None
+    place = _place((*fault["loc"], fault["ctx"]["key"]), data)
+    return place, (*place[:-1], *fault["ctx"]["by"].split("."))
+
+
+def _first(error: ValidationError) -> Any:
+    """The fault that is told: an unknown key before all others."""
+    faults = error.errors()
+    return next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+
+
 def _remedy(fault: Any, place: Place) -> str:
     """What to type instead."""
     value, context = fault["input"], fault.get("ctx", {})
@@ -95,21 +118,28 @@ def _remedy(fault: Any, place: Place) -> str:
         case "literal_error":
             choices = _choices(context)
             return f"{nearest(str(value), choices) if len(choices) > 1 else ''}give {_one_of(choices)}"
-        case "int_type" | "float_type" | "int_from_float" | "bool_type":
-            wanted = {"int": "a whole number", "float": "a number", "bool": "true or false"}[kind]
-            return f"give {wanted}" + (f", without quotes: `{place[-1]}: {value}`" if _reads_as(kind, value) else "")
-        case "string_type":
+        case _ if kind in WANTED:
+            return f"give {WANTED[kind]}" + (f", without quotes: `{place[-1]}: {value}`" if _reads_as(kind, value) else "")
+        case "finite_number":
+            return "give a finite number, or leave the key out"
+        case "string_type" | "string_unicode":
             return f'give a name; in quotes if it looks like a number: `{place[-1]}: "{value}"`'
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
             words = {"gt": "over", "ge": "of at least", "lt": "under", "le": "of at most"}
             return " and ".join(f"give a number {words[name]} {bound:g}" for name, bound in context.items() if name in words)
-        case "too_long" | "too_short":
-            return f"list {context['max_length']} at most" if "max_length" in context else f"list {context['min_length']} at least"
+        case "too_short" | "too_long" | "string_too_short" | "string_too_long":
+            words = {"min_length": "at least", "max_length": "at most"}
+            bound = " and ".join(f"{words[name]} {length}" for name, length in context.items() if name in words)
+            return f"give {bound} {'letters' if kind == 'string' else 'entries'}"
+        case "string_pattern_mismatch":
+            return f"write it in the form `{context['pattern']}`"
+        case "none_required":
+            return "or leave it out"
         case "tuple_type" | "list_type":
             return f"write it as a list: `{place[-1]}: [...]`"
         case "model_type" | "model_attributes_type" | "dict_type":
             return f"write it as `{place[-1]}: {{key: value}}`"
-    return str(fault["msg"]).removeprefix("Input ")
+    return "give a value of another kind"
 
 
 def _kind(field: str) -> str:

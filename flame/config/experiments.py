@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 from pydantic import ValidationError
 
 import flame
 from flame.config.condition import Condition
 from flame.config.errors import POLICIES, ConfigError, Place, check_mapping, explain, shown, unknown
-from flame.config.layers import Layer, Patch, read_file, stack, writer
+from flame.config.layers import Layer, Patch, height, read_file, settled, stack, without, writer
+from flame.config.stops import StopRules
 from flame.config.sweeps import KEYS, Point, Sweep, check_apart, patches, sweep
 
 FILE = "experiments.yaml"
@@ -30,6 +30,11 @@ SECTIONS = ("baselines", "defaults", "run_sets", "sweeps")
 OWN = ("about", "baselines", "override", "seeds")
 """Keys of a run-set that are no fields of the condition."""
 SHARED = tuple(name for name in Condition.model_fields if name not in ("baseline", "seed"))
+
+UNSAID = Condition(stop=StopRules(cycles=1)).model_dump(mode="json", exclude={"stop", "baseline", "seed"})
+"""What a field is that nobody sets."""
+CEILING = ("stop", "wall_s")
+"""What `defaults` has of it is for runs that end by a count: a target brings a longer one (`flame.config.stops`)."""
 
 RUN_SET = re.compile(r"[a-z][a-z0-9-]*")
 BASELINE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -118,13 +123,19 @@ class Experiments:
             Layer(f"run_sets.{run_set.name}", run_set.shared),
             Layer(f"run_sets.{run_set.name}.override.{baseline}", override),
         ]
-        plain = stack(layers, patches) | {"baseline": baseline, "seed": seed}
+        plain = stack(layers, patches, UNSAID) | {"baseline": baseline, "seed": seed}
+        stop = plain.get("stop")
+        if isinstance(stop, Mapping) and stop.get("target") is not None and height(CEILING, layers, patches) == 0:
+            plain = without(plain, CEILING)
 
         def where(place: Place) -> str:
             return writer(place, layers, patches) if place else f" for `{baseline}` in run_sets.{run_set.name}"
 
         changed = dict.fromkeys(override, "override") | {patch.path[0]: patch.flag for patch in patches}
-        return Resolved(run_set.name, condition_of(plain, where), changed)
+        try:
+            return Resolved(run_set.name, settled(Condition.strict, plain, layers, patches), changed)
+        except ValidationError as error:
+            raise explain(error, Condition, plain, where) from None
 
 
 def load(path: Path | None = None) -> Experiments:
@@ -139,7 +150,7 @@ def load(path: Path | None = None) -> Experiments:
 def condition_of(plain: Mapping[str, Any], where: Any = lambda place: "") -> Condition:
     """The condition that plain values say, typed as written: "10" is no number. Raises ConfigError in words."""
     try:
-        return Condition.model_validate_json(orjson.dumps(plain), strict=True)
+        return Condition.strict(plain)
     except ValidationError as error:
         raise explain(error, Condition, plain, where) from None
 

@@ -4,21 +4,28 @@ Mappings merge key by key, the upper layer wins, lists and values are replaced w
 `type` differs from the one below replaces it: `{type: all}` over `{type: random, every: round}` is
 `all`, without a stray `every`. A bare name is the same as `{type: name}`. Of the sources of
 delays, which exclude each other, the upper layer's stands.
+
+It is the same with what a value above switches off: under `task: toy` of a run-set nobody hears the `tokens` that
+`defaults` has for all of them, and they go (`settled`). Beside its switch or above it, such a value is refused.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import ValidationError
 
 from flame.config.delays import SOURCES
-from flame.config.errors import ConfigError, Place, check_mapping, shown
+from flame.config.errors import ConfigError, Place, check_mapping, shown, unheard
 
-BY_NAME = ("select", "rate", "perturb", "server_opt")
+T = TypeVar("T")
+
+NOTHING: Mapping[str, Any] = {}
+BY_NAME = ("select", "rate", "perturb", "estimator", "server_opt", "sizes")
 """Fields that may be written as a bare name."""
 
 
@@ -85,14 +92,25 @@ class Layer:
     values: Mapping[str, Any]
 
 
-def stack(layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> dict[str, Any]:
-    """The layers from the lowest to the highest, then the patches. Raises ConfigError for a patch that leads nowhere."""
+def stack(layers: Sequence[Layer], patches: Sequence[Patch] = (), unsaid: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+    """The layers from the lowest to the highest, then the patches. Raises ConfigError for a patch that leads nowhere.
+
+    unsaid: what a field is that no layer has. Its numbers may be patched, and a layer may name numbers alone.
+    """
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = merge(merged, _spelled_out(layer.values))
+    merged = {key: merge(unsaid[key], value) if _numbers_alone(value, unsaid.get(key)) else value for key, value in merged.items()}
     for patch in patches:
-        merged = _patched(merged, patch.path, patch)
+        key, *inner = patch.path
+        below = {key: unsaid[key]} if inner and merged.get(key) is None and key in unsaid else {}
+        merged = _patched(merged | below, patch.path, patch)
     return merged
+
+
+def _numbers_alone(value: Any, unsaid: Any) -> bool:
+    """Whether a layer says numbers of a policy that nobody named."""
+    return isinstance(value, Mapping) and "type" not in value and isinstance(unsaid, Mapping) and "type" in unsaid
 
 
 def writer(place: Place, layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> str:
@@ -104,6 +122,42 @@ def writer(place: Place, layers: Sequence[Layer], patches: Sequence[Patch] = ())
         if place and _holds(_spelled_out(layer.values), place):
             return f" in {layer.where}"
     return ""
+
+
+def height(place: Place, layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> int:
+    """The number of the highest layer that says what is at `place`; their count for a patch, -1 for none."""
+    if any(_says(patch, place) for patch in patches):
+        return len(layers)
+    return max((number for number, layer in enumerate(layers) if _holds(_spelled_out(layer.values), place)), default=-1)
+
+
+def settled(make: Callable[[Mapping[str, Any]], T], plain: Mapping[str, Any], layers: Sequence[Layer], patches: Sequence[Patch] = ()) -> T:
+    """What `make` makes of plain values, but for those that an upper layer switched off, or that are the lowest's and nobody hears.
+
+    Raises ValidationError, as `make` does.
+    """
+    while True:
+        try:
+            return make(plain)
+        except ValidationError as error:
+            found = unheard(error, plain)
+            own, switch = (height(place, layers, patches) for place in found) if found else (-1, -1)
+            if found is None or not 0 <= own < max(switch, 1):
+                raise
+            plain = without(plain, found[0])
+
+
+def without(values: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """`values` but for what is at `place`, a way through mappings."""
+    key, rest = place[0], place[1:]
+    inner = {key: without(values[key], rest)} if rest and isinstance(values.get(key), Mapping) else {}
+    return {name: value for name, value in values.items() if name != key} | inner
+
+
+def _says(patch: Patch, place: Place) -> bool:
+    """Whether a patch says what is at `place`: the value there, one that it is in, or one in it."""
+    alike = all(_same_key(mine, yours) for mine, yours in zip(patch.path, place, strict=False))
+    return alike and (len(patch.path) >= len(place) or callable(patch.value) or _holds(patch.value, place[len(patch.path) :]))
 
 
 def _same_key(patched: str, key: str) -> bool:

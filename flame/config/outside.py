@@ -7,6 +7,7 @@ digest of its module's source is a field of it, and so of `run_fp`: another sour
 """
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
@@ -14,7 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from pydantic import SerializerFunctionWrapHandler, ValidationError, ValidatorFunctionWrapHandler, WrapSerializer, WrapValidator
 
 from flame.config.errors import nearest
@@ -66,7 +66,7 @@ def _loaded(slot: str, protocol: type, written: Mapping[str, Any]) -> Outside:
     _check(slot, protocol, kind)
     values = {**written, "source": written.get("source") or digest(kind)}
     try:
-        return kind.model_validate_json(orjson.dumps(values), strict=True)
+        return kind.model_validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         raise ValueError(_fault(kind, str(written["type"]), error)) from None
 

@@ -29,7 +29,7 @@ from flame.config.errors import ConfigError, shown, unknown
 def read(path: str, field: str) -> Any:
     """What the JSON file at `path` holds. field: who names it. Raises ConfigError."""
     try:
-        return json.loads(Path(path).read_text())
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"`{field}`: there is no file `{path}`", f"give a path that exists, seen from `{Path.cwd().name}`") from None
     except (OSError, ValueError) as error:

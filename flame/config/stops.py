@@ -5,6 +5,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from flame.config.frozen import Frozen
+from flame.policies.heard import heard
+
+LONG_S = 172_800.0
+"""The ceiling of a run that is governed by its accuracy: 48 h."""
 
 
 class Target(Frozen):
@@ -20,6 +24,7 @@ class Stall(Frozen):
     on: what is looked at. min_delta: accuracy, absolute. loss_min_rel_delta: loss, as a share of the best one.
     """
 
+    HEARD = heard("on", ["acc", "either"], "min_delta") + heard("on", ["loss", "either"], "loss_min_rel_delta")
     window_s: PositiveFloat = 7200.0
     on: Literal["acc", "loss", "either"] = "either"
     min_delta: PositiveFloat = 0.01
@@ -29,7 +34,7 @@ class Stall(Frozen):
 class StopRules(Frozen):
     """The first that holds ends the run. runtime_s is a budget of stamps; wall_s a failsafe of wall time.
 
-    A run with a target has a stall guard, unless `stall: null` says that it hasn't.
+    A run with a target has a stall guard and a ceiling of two days, unless `stall: null` or `wall_s: null` says that it hasn't.
     """
 
     cycles: PositiveInt | None = None
@@ -43,8 +48,8 @@ class StopRules(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _guarded(cls, given: Any) -> Any:
-        unguarded = isinstance(given, dict) and given.get("target") is not None and "stall" not in given
-        return given | {"stall": {}} if unguarded else given
+        with_target = isinstance(given, dict) and given.get("target") is not None
+        return {"stall": {}, "wall_s": LONG_S} | given if with_target else given
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, NonNegativeInt, model_validator
 
 from flame.config.errors import nearest
 from flame.config.frozen import Frozen
+from flame.policies.heard import unheard
 
 OWN_BROKERS = ("embedded", "mosquitto")
 DEVICE = re.compile(r"cpu|auto|cuda(:(all|\d{1,3}(,\d{1,3})*))?")
@@ -49,6 +50,7 @@ class World(Frozen):
     checkpoint: commits between two checkpoints (`flame resume`), 0 for none; None: 25 in a simulation, each for real.
     """
 
+    HEARD = unheard("latency", None, "draw")
     kind: Literal["sim", "real"] = "sim"
     device: Annotated[str, AfterValidator(_known_device)] = "cpu"
     broker: Annotated[str, AfterValidator(_known_broker)] = "embedded"

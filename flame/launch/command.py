@@ -64,7 +64,7 @@ def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, after
 
     err = consoles.err()
     with err.status("looking at data, model and machine", spinner="dots"):
-        found = examine(plan, sweep=sweep)
+        found = examine(plan, sweep=sweep, dry=dry_run)
     show(plan, found, consoles.out() if dry_run else err, force=force)
     if found.refuse(force):
         return REFUSED

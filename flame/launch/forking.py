@@ -7,12 +7,12 @@ for bit, and that is looked at: simulating it again is quicker than keeping a ch
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from flame.config.condition import Condition
-from flame.config.errors import ConfigError, explain
-from flame.config.layers import Layer, Patch, stack
+from flame.config.errors import ConfigError
+from flame.config.experiments import condition_of
+from flame.config.layers import Layer, Patch, stack, writer
 from flame.config.world import World
 from flame.launch.run import Run, run
 from flame.launch.screen.progress import GOOD, progress
@@ -54,13 +54,11 @@ def _forked(condition: Condition, cycle: int, patches: Sequence[Patch]) -> Condi
         raise ConfigError("a fork without a change is its parent", "give `--set`, such as `--set server_opt.lr=0.1`")
     of_stop = [patch for patch in patches if patch.path[0] == "stop"]
     wanted = {".".join(patch.path): patch.value for patch in patches if patch not in of_stop}
-    plain = stack([Layer("the parent's condition", condition.model_dump(mode="json", exclude={"changes"}))], of_stop)
+    layers = [Layer("the parent's condition", condition.model_dump(mode="json", exclude={"changes"}))]
+    plain = stack(layers, of_stop)
     earlier = [change.model_dump() for change in condition.changes if change.cycle < cycle]
     changes = [*earlier, {"cycle": cycle, "set": wanted}] if wanted else earlier
-    try:
-        return Condition.model_validate(plain | {"changes": changes})
-    except ValidationError as error:
-        raise explain(error, Condition, plain | {"changes": changes}) from None
+    return condition_of(plain | {"changes": changes}, lambda place: writer(place, [], of_stop))
 
 
 def _closed(run: RunDir | Run) -> list[tuple[object, ...]]:

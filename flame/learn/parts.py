@@ -103,8 +103,6 @@ def first_layer(pretrained: Pretrained, trainable: Trainable) -> int | None:
     """The first encoder layer that trains, where the network is cut; None where it isn't cut between layers."""
     kind, count = pretrained.config.get("model_type"), trainable.last_layers
     if trainable.part == "head":
-        if count:
-            raise ConfigError(f"`trainable.last_layers` is {count}, but `part: head` trains no layer", "drop it, or use `part: bitfit`")
         return None
     layers = layers_of(pretrained)
     if count > layers or (count and kind not in STACKS):

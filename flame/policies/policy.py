@@ -1,14 +1,16 @@
-"""The base of every policy: a frozen configuration that refuses keys it doesn't know."""
+"""The base of every policy: a frozen configuration that refuses keys it doesn't know, and those that nobody hears."""
 
 from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator, ConfigDict
+
+from flame.policies.heard import Hearing
 
 
-class Policy(BaseModel):
+class Policy(Hearing):
     """A named choice with its numbers. Off is a value (`constant`, `always_full`), never a branch."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Outside(Policy):

@@ -102,7 +102,7 @@ def test_time_scale_divides_every_instant(kind: str, scale: float, t: int) -> No
 def test_time_scale_divides_what_is_waited_before_a_slot_is_given_up() -> None:
     assert Availability(abandon_s=90).abandon_ns == 90 * SECOND
     assert Availability(abandon_s=90, time_scale=60).abandon_ns == 1.5 * SECOND
-    assert Availability(time_scale=60).abandon_ns is None
+    assert Availability(trace="syn_10", time_scale=60).abandon_ns is None
 
 
 # ---- synthetic

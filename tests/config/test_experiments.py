@@ -97,6 +97,17 @@ def test_the_last_patch_wins_and_a_type_drops_what_was_its_predecessors() -> Non
     assert (condition.select.type, condition.goal) == ("all", 3)
 
 
+def test_numbers_alone_are_of_the_policy_that_a_field_has_where_nobody_sets_it() -> None:
+    def one(patches: list[Patch], **fields: Any) -> Any:
+        return with_set(**fields).resolve("small", only=["plain"], patches=patches)[0].condition
+
+    assert one([Patch.parse("server_opt.lr=0.3")]).server_opt.model_dump()["lr"] == 0.3
+    assert one([], server_opt={"lr": 0.3}).server_opt.model_dump()["type"] == "sgd"
+    assert one([Patch.parse("delays.factor=2")]).delays.model_dump(exclude_defaults=True) == {"values": (1.0,), "factor": 2.0}
+    assert "`server_opt.lr` is missing" in refusal(lambda: one([], server_opt={"type": "sgd"}))
+    assert "`server_opt.lr` is missing" in refusal(lambda: one([Patch.parse("server_opt.type=adam")]))
+
+
 def test_what_an_override_or_a_flag_changed_is_known() -> None:
     resolved = with_set(override={"plain": {"concurrency": 4}}).resolve("small", patches=[Patch.parse("stop.cycles=2")])
     assert {each.condition.baseline: dict(each.changed) for each in resolved} == {
@@ -172,7 +183,7 @@ PATCHES: list[tuple[str, list[str]]] = [
     ("delays={values: [1], reuse: true}", ["`reuse: true` is for a `registry`", "`reuse: false`"]),
     ("availability.trace=phone_2ts", ["`availability.trace` is `\"phone_2ts\"`", "did you mean `phone_2st`?", "`syn_10`", "`file`"]),
     ("availability.trace=file", ["`trace: file` needs `path`", "path: traces.json"]),
-    ("availability.key=2st", ["`key` is of a file, and `trace: syn_0` has none", "give `trace: file`"]),
+    ("availability.key=2st", ["`availability.key` says nothing to `trace: syn_0`", "use `trace: file`"]),
     ("availability.time_scale=0", ["`availability.time_scale` is `0`", "over 0"]),
     ("availability.abandn_s=90", ["unknown key `availability.abandn_s`", "did you mean `abandon_s`?"]),
     ("awareness=oracle", ["`awareness` is `\"oracle\"`", "did you mean `oracular`?"]),
@@ -281,6 +292,28 @@ def test_smoke_is_every_baseline_and_every_run_set_resolves() -> None:
     assert sorted(shipped.run_sets["smoke"].baselines) == sorted(shipped.baselines)
     for name, run_set in shipped.run_sets.items():
         assert len(shipped.resolve(name)) == len(run_set.baselines) * len(run_set.seeds)
+
+
+def test_smoke_keeps_as_many_slots_as_its_loops_can_use() -> None:
+    shipped = load(Path(__file__).parents[2] / "experiments.yaml")
+    conditions = [each.condition for each in shipped.resolve("smoke")]
+    assert {(each.trainers, each.goal, each.loop, each.concurrency) for each in conditions} == {(10, 5, "sync", 5), (10, 5, "async", 10)}
+
+
+def ceiling(*sets: str, **stop: Any) -> float | None:
+    """The ceiling of wall time where `defaults` has an hour."""
+    shared = {**SHARED, "stop": {"cycles": 5, **stop}, "baselines": ["gated"], "seeds": [1]}
+    listed = registry(defaults={"stop": {"wall_s": 3600}}, run_sets={"small": shared})
+    return listed.resolve("small", patches=[Patch.parse(text) for text in sets])[0].condition.stop.wall_s
+
+
+def test_a_target_brings_the_long_ceiling_unless_somebody_sets_one_for_it() -> None:
+    target = {"accuracy": 0.8}
+    assert ceiling() == 3600
+    assert ceiling(target=target) == ceiling("stop.target.accuracy=0.8") == 48 * 3600
+    assert ceiling(target=target, wall_s=60) == ceiling("stop.wall_s=60", target=target) == 60
+    assert ceiling(target=target, wall_s=None) is None
+    assert ceiling(target=None) == 3600
 
 
 def test_a_run_set_is_found_with_underscores_for_hyphens() -> None:

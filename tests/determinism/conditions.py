@@ -38,7 +38,7 @@ def random_condition(seed: int) -> Condition:
             "payload": {"down": rng.choice(["always_full", "once_per_version", "once_per_version"])},
             "perturb": rng.choice(["single", "guided"]),
             "server_opt": {"type": "sgd", "lr": rng.choice([0.05, 0.2]), "decay": rng.choice(["none", "round"])},
-            "eval": {"rows": 8, "every": rng.choice([0, 1, 1, 2]), "seconds": rng.choice([0.0, 0.7, 2.5]), "blocks": rng.random() < 0.5},
+            "eval": _evaluation(rng.choice([0, 1, 1, 2]), rng.choice([0.0, 0.7, 2.5]), blocks=rng.random() < 0.5),
             "stop": _stop(rng, goal),
             **_availability(seed),
             "wan": _wan(seed),
@@ -46,6 +46,10 @@ def random_condition(seed: int) -> Condition:
     }  # fmt: skip
     plain |= _family(seed)
     return Condition.model_validate(plain | _sizes(seed, plain) | _changes(seed))
+
+
+def _evaluation(every: int, seconds: float, *, blocks: bool) -> dict[str, Any]:
+    return {"every": 0} if every == 0 else {"rows": 8, "every": every, "seconds": seconds, "blocks": blocks and seconds > 0}
 
 
 def _availability(seed: int) -> dict[str, Any]:
@@ -162,5 +166,6 @@ def _stop(rng: random.Random, goal: int) -> dict[str, Any]:
     if rng.random() < 0.3:
         rules["target"] = {"accuracy": rng.choice([0.75, 0.8]), "window": rng.choice([1, 2, 3])}
     if rng.random() < 0.3:
-        rules["stall"] = {"window_s": rng.choice([0.5, 1, 3]), "on": rng.choice(["acc", "loss", "either"]), "min_delta": 0.05}
+        rules["stall"] = {"window_s": rng.choice([0.5, 1, 3]), "on": rng.choice(["acc", "loss", "either"])}
+        rules["stall"] |= {"min_delta": 0.05} if rules["stall"]["on"] != "loss" else {}
     return rules

@@ -67,6 +67,17 @@ def test_what_is_no_condition_is_refused(names: tuple[str, ...], message: str) -
     assert message in done.output
 
 
+@pytest.mark.parametrize(("text", "what"), [("{", "is corrupt"), ("[]", "is no JSON object"), ('{"condition": {"stop": 3}}', "`stop`")])
+def test_a_run_whose_condition_is_damaged_is_refused(text: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "condition.json").write_text(text)
+    done = CliRunner().invoke(app, ["conditions", str(tmp_path), "quick", "--experiments", str(SHIPPED)])
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "condition.json` is" in said or "condition.json`: `" in said
+    assert what in said
+    assert "hint: give another run" in said
+
+
 def test_differences_are_the_leaves_and_nothing_else() -> None:
     one = Condition.model_validate({"stop": {"cycles": 2}, "commit": [{"type": "variance", "threshold": 0.2}]})
     other = Condition.model_validate({"stop": {"cycles": 3}, "commit": [{"type": "variance", "threshold": 0.2}, {"type": "cap", "max": 9}]})

@@ -123,6 +123,9 @@ def test_a_change_without_effect_is_said_so(flame: Flame, tmp_path: Path) -> Non
         (("--fork-at", "3"), "a fork without a change is its parent"),
         (("--fork-at", "3", "--set", "trainers=7"), "`trainers` can't change in mid-run"),
         (("--fork-at", "3", "--set", "server_opt.lr"), "is not of the form"),
+        (("--fork-at", "3", "--set", 'server_opt.lr="0.1"'), 'can\'t be: `server_opt.lr` is `"0.1"`'),
+        (("--fork-at", "3", "--set", "server_opt.lr=high"), "hint: give a number"),
+        (("--fork-at", "3", "--set", 'stop.cycles="30"'), '`stop.cycles` is `"30"` in `--set stop.cycles="30"`'),
         (("--set", "server_opt.lr=1"), "a run goes on with the condition that it has"),
     ],
 )

@@ -31,12 +31,12 @@ class Wrong:
     what: str
     remedy: str
     written: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
     machine: Machine | None = None
 
     def __str__(self) -> str:
         places = [f"{place}={value}" for place, value in self.written.items()]
-        return " ".join([self.typed, *places, *(f"{name}:{text or 'empty'}" for name, text in self.files.items())]) or self.what
+        return " ".join([self.typed, *places, *(f"{name}:{text!r}" for name, text in self.files.items())]) or self.what
 
 
 def wrong(typed: str, who: str, what: str, remedy: str, **rest: Any) -> Wrong:
@@ -61,6 +61,7 @@ NAMES = [
     wrong("--experiments none.yaml", "`none.yaml`", "there is no", "give `--experiments FILE`"),
     wrong("--experiments e.yaml", "`e.yaml`", "is `null`", "write it as `key: value` lines", files={"e.yaml": ""}),
     wrong("--experiments e.yaml", "e.yaml", "can't be read", "correct the YAML there", files={"e.yaml": "a: ["}),
+    wrong("--experiments e.yaml", "`e.yaml`", "can't be read", "YAML in UTF-8", files={"e.yaml": b"a: \xff\xfe"}),
     wrong("--experiments e.yaml", "`a`", "written a second time in line 2", "keep one of the two", files={"e.yaml": "a: 1\na: 2\n"}),
     written(f"{SET}.baselines", ["gated", "palin"], f"{SET}.baselines", "unknown baseline `palin`", "did you mean `plain`?"),
     written(f"{SET}.seeds", [], f"`{SET}.seeds`", "is `[]`", "list at least one"),
@@ -85,6 +86,14 @@ FLAGS = [
     wrong("--agg-rate-type felx", "`--agg-rate-type felx`", "unknown rate policy `felx`", "did you mean `felix`?"),
     wrong("--delay-factor 0", "`--delay-factor 0.0`", "`delays.factor` is `0.0`", "give a number over 0"),
     wrong("--max-runtime -1", "`--max-runtime -1.0`", "`stop.runtime_s` is `-1.0`", "give a number over 0"),
+    wrong("--max-runtime nan", "`--max-runtime nan`", "`stop.runtime_s` is `NaN`", "give a finite number"),
+    wrong("--max-runtime inf", "`--max-runtime inf`", "`stop.runtime_s` is `Infinity`", "give a finite number"),
+    wrong("--delay-factor inf", "`--delay-factor inf`", "`delays.factor` is `Infinity`", "give a finite number"),
+    wrong("--stall-window-h nan", "`--stall-window-h nan`", "`stop.stall.window_s` is `NaN`", "give a finite number"),
+    wrong("--set stop.runtime_s=.nan", "`--set stop.runtime_s=.nan`", "holds nan", "give a finite number"),
+    wrong("--set delays.values=[.inf]", "`--set delays.values=[.inf]`", "holds inf", "give a finite number"),
+    written(f"{SET}.delays", {"values": [float("inf")]}, f"{SET}.delays.values", "holds inf", "give a finite number"),
+    wrong("--only gated --set server_opt.lrr=0.3", "in `--set serv", "unknown key `server_opt.lrr`", "did you mean `lr`?"),
     wrong("--max-data-id 0", "`--max-data-id 0`", "`stop.commits` is `0`", "give a number over 0"),
     wrong("--target-acc 84", "`--target-acc 84.0`", "`stop.target.accuracy` is `84.0`", "give a number of at most 1"),
     wrong("--target-acc 0.5 --converge-window 0", "`--converge-window 0`", "`stop.target.window` is `0`", "give a number over 0"),
@@ -127,11 +136,24 @@ DEAD = [
     written(f"{SET}.eval", {"blocks": "True"}, f"in {SET}", '`eval.blocks` is `"True"`', "without quotes: `blocks: True`"),
     written(f"{SET}.override", {"gated": {"goal": "2"}}, f"{SET}.override.gated", '`goal` is `"2"`', "without quotes: `goal: 2`"),
     written(f"{SET}.override", {"plain": {"delays": {"values": [9]}}}, "`delays`", "differs between baselines", "set `delays` for all"),
-    wrong("--trace-time-scale 9", "gated", "`availability.time_scale` 9 says nothing to `trace: syn_0`", "give a trace"),
+    wrong("--trace-time-scale 9", "--trace-time-scale 9", "`availability.time_scale` says nothing to `trace: syn_0`", "give a trace"),
     wrong("--broker mosquitto", "`--broker mosquitto`", "says nothing to `--mode sim`", "give `--mode real`"),
     wrong("--workers 3", "`--workers 3`", "says nothing to `--mode sim`", "give `--mode real`"),
     wrong("--mode real --pool 2", "`--pool 2`", "says nothing to `--mode real`", "give `--mode sim`"),
-    wrong("--set estimator={type:.backprop,.chunk:.2}", "`estimator`", "`chunk` says nothing to `type: backprop`", "drop it"),
+    wrong("--set estimator={type:.backprop,.chunk:.2}", "`--set est", "`estimator.chunk` says nothing to `type: backprop`", "drop it"),
+    wrong("--set data=r8", "`--set data=r8`", "`data` says nothing to `task: toy`", "drop it, or use `task: text`"),
+    wrong("--set model=gpt5", "`--set model=gpt5`", "`model` says nothing to `task: toy`", "drop it, or use `task: text`"),
+    wrong("--set tokens=5", "`--set tokens=5`", "`tokens` says nothing to `task: toy`", "drop it, or use `task: text`"),
+    wrong("--set trainable.part=lora", "`--set trainable.part=lora`", "`trainable` says nothing to `task: toy`", "use `task: text`"),
+    wrong("--set surrogate.bins=5", "`--set surrogate.bins=5`", "`surrogate` says nothing to `task: toy`", "use `task: surrogate`"),
+    wrong("--set partition.alpha=0.1", "`--set partition", "`partition.alpha` says nothing to `type: uniform`", "`type: niid_label`"),
+    wrong("--only gated --set estimator.h=0.5", "`--set estimator.h=0.5`", "`estimator.h` says nothing to `type: forward_ad`", "drop it"),
+    wrong("--only plain --set server_opt.rounds=7", "`--set serv", "`server_opt.rounds` says nothing to `decay: none`", "`decay: round`"),
+    wrong("--only plain --set perturb=mean_of", "`--set p", "`perturb` says nothing to `estimator.type: backprop`", "give another"),
+    wrong("--stall-on acc --loss-min-rel-delta 0.1", "`--loss-m", "`stop.stall.loss_min_rel_delta` says nothing to `on: acc`", "drop it"),
+    wrong("--draw 3", "(`--draw`)", "`draw` says nothing to `latency: null`", "give another `latency`"),
+    written(f"{SET}.eval", {"rows": 64, "every": 0}, f"in {SET}", "`eval.rows` says nothing to `every: 0`", "drop it"),
+    written("baselines.gated.commit", ["agg_goal", {"type": "cap", "max": 3}], "gated", "`cap` behind `agg_goal`", "drop one"),
 ]  # fmt: skip
 
 IMPOSSIBLE = [
@@ -177,11 +199,11 @@ def _no_amqtt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "find_spec", lambda name: None)
 
 
-TEXT = {f"{SET}.task": "text", f"{SET}.data": "r8"}
+TEXT = {f"{SET}.task": "text", f"{SET}.data": "r8", f"{SET}.toy": {}}
 ZERO = '{"1": 0, "2": 1, "3": 1, "4": 1}'
 FILES_AND_MACHINE = [
     wrong("--force", "gated", "data set `r8` isn't in", "run `flame data prepare r8`", written=TEXT),
-    wrong("", "gated", "`task: text` needs `data`", "such as `data: r8`", written={f"{SET}.task": "text"}),
+    wrong("", "gated", "`task: text` needs `data`", "such as `data: r8`", written={f"{SET}.task": "text", f"{SET}.toy": {}}),
     wrong("--set delays.registry=d.json", "`delays.registry`", "there is no file `d.json`", "give a path that exists"),
     wrong("--set delays.registry=d.json", "`delays.registry`", "can't be read as JSON", "give a JSON file", files={"d.json": "{"}),
     wrong("--set delays.registry=d.json", "`delays.registry`", "holds no clients", 'give `{"clients"', files={"d.json": "[]"}),
@@ -215,7 +237,7 @@ def test_it_is_refused_by_who_what_and_remedy(
     for place, value in row.written.items():
         put(sections, place, value)
     for name, text in row.files.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
     if row.machine is not None:
         row.machine(monkeypatch)
     message = refused(["run", "small", *spelled(row.typed)])
@@ -274,6 +296,9 @@ COMMANDS = [
     ("replicate nowhere", "`nowhere` is no run directory", "give one of `flame runs`"),
     ("calibrate nowhere", "`nowhere` is no run directory", "give one of `flame runs`"),
     ("data partition r8 --type uniform --clients 4", "data set `r8` isn't in", "run `flame data prepare r8`"),
+    ("data partition r8 --type niid_label --clients 4 --alpha nan", "Invalid value for '--alpha'", "no finite number over 0"),
+    ("probe host:1 --for inf", "Invalid value for '--for'", "no finite number over 0"),
+    ("worker --join host:1 --run x --wait nan", "Invalid value for '--wait'", "no finite number over 0"),
     ("data prepare r9", "unknown data set `r9` to prepare", "r8"),
 ]
 

@@ -1,5 +1,6 @@
 """The pre-flight's screen: three sections and the gate, read back from the launch objects, in any terminal."""
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from flame.config.experiments import Experiments
 from flame.config.fingerprint import condition_fp, run_fp
 from flame.config.layers import Patch
 from flame.config.world import World
+from flame.launch.preflight import measure
 from flame.launch.preflight.findings import Findings, examine
 from flame.launch.preflight.issue import Issue
 from flame.launch.preflight.plan import Plan
@@ -51,7 +53,7 @@ def test_the_sections_come_in_order_with_solid_headers() -> None:
 
 
 def test_what_is_shared_is_printed_as_resolved() -> None:
-    chosen = plan("delays.factor=2", "tokens=16")
+    chosen = plan("delays.factor=2")
     screen = text(chosen)
     rows = [" ".join(line.split()) for line in screen.splitlines()]
     assert "delays ! values 1 2, factor 2" in rows, "set by a flag"
@@ -97,6 +99,17 @@ def test_what_helps_nothing_is_said() -> None:
     screen = text(plan(worlds=(World(pool=999, blobs="none"), World(kind="real", workers=9))))
     for said in ("5 of 9 workers", "pool processes beyond", "without blobs P0 can't be judged"):
         assert said in screen
+
+
+def test_the_machine_has_a_row_for_its_gpus_and_one_for_memory_whatever_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows() -> list[str]:
+        return [" ".join(line.split()) for line in text(plan()).splitlines()]
+
+    monkeypatch.setattr(measure, "gpus_here", list)
+    assert "GPUs no GPU" in rows()
+    assert any(re.fullmatch(r"memory about \d+ MiB needed, \d+ MiB at most, \d+ MiB free", row) for row in rows())
+    monkeypatch.setattr(measure, "gpus_here", lambda: ["cuda:0", "cuda:1"])
+    assert "GPUs cuda:0, cuda:1" in rows()
 
 
 def test_the_gain_of_each_step_is_said() -> None:

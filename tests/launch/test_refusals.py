@@ -28,6 +28,7 @@ def news(sections: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
     corpus = Corpus([f"text {i}" for i in index], index % 2, ("bad", "good"), index, index[:32], index[32:])
     write_corpus(folder / "news_data.h5", corpus)
     small: dict[str, Any] = sections["run_sets"]["small"]
+    del small["toy"]
     small |= {"task": "text", "data": "news", "partition": {"type": "niid_label", "alpha": 1.0}, "eval": {"rows": 8}}
     return small
 
@@ -110,6 +111,18 @@ def test_strays_are_refused_and_a_run_that_is_going_is_said(refused: Refused, fl
     result = flame("run", "small", "--dry-run", *REAL)
     assert result.exit_code == 0
     assert "other is still going (pid 99)" in result.stdout
+
+
+def test_a_dry_run_says_what_clean_would_end_and_ends_nothing(flame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[Trace] = []
+    monkeypatch.setattr(findings, "traces", lambda runs: [] if ended else [Trace(Path("runs/old"), None, (123456,))])
+    monkeypatch.setattr(findings, "clean", ended.extend)
+    result = flame("run", "small", "--clean", "--dry-run")
+    assert result.exit_code == 0
+    assert "`--clean` would end 123456, which old left behind" in " ".join(result.stdout.split())
+    assert not ended
+    assert flame("run", "small", "--clean", "--yes", "--only", "plain").exit_code == 0
+    assert [each.others for each in ended] == [(123456,)]
 
 
 # ---- unwise

@@ -39,7 +39,7 @@ def test_gradient_and_slopes_agree_with_differences():
     ("estimator", "lr", "steps"), [("backprop", 1.0, 60), ("forward_ad", 0.05, 150), ("central_difference", 0.05, 150)]
 )
 def test_it_learns(estimator, lr, steps):
-    learner = build(condition(estimator={"type": estimator, "h": "auto"}))
+    learner = build(condition(estimator={"type": estimator}))
     theta, start = vector(learner.facts.init).copy(), learner.run(Evaluate(0, learner.facts.init))
     for step in range(steps):
         now = tensor(theta)

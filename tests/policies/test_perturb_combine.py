@@ -163,7 +163,7 @@ def test_numbers_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("policy", "worth"),
     [
-        (Single(), 1), (Guided(candidates=10), 1), (MeanOf(probes=10), 10), (BestOf(probes=1), 1), (BestOf(probes=1, coin=True), 1),
+        (Single(), 1), (Guided(candidates=10), 1), (MeanOf(probes=10), 10), (BestOf(probes=1), 1),
         (BestOf(probes=10), 3.7996), (BestOf(probes=10, coin=True), 2.9855), (Split(shares=4, of=MeanOf(probes=3)), 3),
         (Split(shares=2, of=BestOf(probes=10)), 3.7996), (BestOf(probes=2, coin=True), 1),
     ],

@@ -29,7 +29,7 @@ def test_decay_per_round_is_r_left_over_r(lap: int, share: float) -> None:
 
 
 def test_without_decay_the_round_plays_no_part() -> None:
-    moved, _ = Sgd(lr=0.5, rounds=4).step(THETA, G, StepView(Progress(round=3)), None)
+    moved, _ = Sgd(lr=0.5).step(THETA, G, StepView(Progress(round=3)), None)
     assert moved.tolist() == (THETA - 0.5 * G).tolist()
 
 

@@ -176,7 +176,7 @@ class TestLegs:
     )
     def test_the_leg_weighs_what_the_upload_weighs(self, changes: dict[str, Any]) -> None:
         """The bytes that the due was made with are those of the update that the trainer then sends."""
-        condition = Condition.model_validate(PLAIN | {"task": "toy", "wan": self.WAN} | changes)
+        condition = Condition.model_validate(PLAIN | {"task": "toy", "surrogate": {}, "wan": self.WAN} | changes)
         learner = build(condition)
         theta, layout = learner.facts.init, learner.facts.layout
         trainer = Trainer(condition, Profile("t0", SECOND), layout=layout)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from flame.launch.cli.data import data_app
+from flame.launch.cli.numbers import over_zero
 from flame.launch.cli.results import export_app, figs
 from flame.launch.cli.runs import RunsFolder, complete_run_sets, runs_app
 from flame.launch.screen import consoles
@@ -214,7 +215,7 @@ def worker(
     slot: Annotated[str | None, typer.Option(metavar="NAME", help="As which worker; else as the first that is missing.")] = None,
     user: Annotated[str | None, typer.Option("--broker-user", metavar="NAME", help="Its password: $FLAME_BROKER_PASSWORD.")] = None,
     ca: Annotated[str | None, typer.Option("--broker-ca", metavar="FILE", help="The broker's authority, for TLS.")] = None,
-    wait: Annotated[float, typer.Option(metavar="S", help="How long to wait for the run to invite.")] = 120.0,
+    wait: Annotated[float, typer.Option(metavar="S", help="How long to wait for the run to invite.", callback=over_zero)] = 120.0,
     runs: RunsFolder = Path("runs"),
 ) -> None:
     """Join a run that goes on elsewhere (`flame run --remote`): host some of its trainers until it ends."""
@@ -228,7 +229,7 @@ def worker(
 def probe(
     broker: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker.")],
     answer: Annotated[bool, typer.Option("--answer", help="Be the one who is asked, until Ctrl-C or --for.")] = False,
-    for_s: Annotated[float, typer.Option("--for", metavar="S", help="With --answer: how long.")] = 600.0,
+    for_s: Annotated[float, typer.Option("--for", metavar="S", help="With --answer: how long.", callback=over_zero)] = 600.0,
     user: Annotated[str | None, typer.Option("--broker-user", metavar="NAME", help="Its password: $FLAME_BROKER_PASSWORD.")] = None,
     ca: Annotated[str | None, typer.Option("--broker-ca", metavar="FILE", help="The broker's authority, for TLS.")] = None,
 ) -> None:

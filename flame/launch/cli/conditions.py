@@ -14,7 +14,7 @@ from flame.config.errors import ConfigError
 from flame.config.experiments import Experiments, load
 from flame.config.fingerprint import condition_fp, run_fp
 from flame.launch.screen.consoles import table
-from flame.telemetry.rundir import RunDir
+from flame.telemetry.rundir import RunDir, RunDirError
 
 WELL, DIFFERENT = 0, 1
 SIDES = ("one", "other")
@@ -60,7 +60,7 @@ def print_schema() -> int:
 def named(name: str, experiments: Path | None) -> Condition:
     """The condition of a run directory, of `RUN_SET/BASELINE`, or of a `RUN_SET` of one baseline; with its first seed."""
     if (Path(name) / "condition.json").is_file():
-        return RunDir(Path(name)).condition
+        return _stored(Path(name))
     registry = load(experiments)
     run_set, _, baseline = name.partition("/")
     found = registry.resolve(run_set, only=[baseline] if baseline else None, seeds=_first_seed(registry, run_set))
@@ -68,6 +68,13 @@ def named(name: str, experiments: Path | None) -> Condition:
         first = found[0].condition.baseline
         raise ConfigError(f"`{name}` holds {len(found)} baselines", f"name one of them, such as `{run_set}/{first}`")
     return found[0].condition
+
+
+def _stored(run: Path) -> Condition:
+    try:
+        return RunDir(run).condition
+    except RunDirError as error:
+        raise ConfigError(str(error), "give another run, or RUN_SET/BASELINE") from None
 
 
 def differences(one: Condition, other: Condition) -> Iterator[tuple[Place, Any, Any]]:

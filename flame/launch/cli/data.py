@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from flame.launch.cli.numbers import over_zero
 from flame.launch.screen.consoles import refusals
 
 data_app = typer.Typer(no_args_is_help=True, help="Prepare data sets and their partitions.")
@@ -48,7 +49,7 @@ def data_partition(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A prepared data set.")],
     type: Annotated[Literal["uniform", "niid_label"], typer.Option(help="How samples are dealt.")],
     clients: Annotated[int, typer.Option(metavar="N", min=1, help="To how many.")],
-    alpha: Annotated[float, typer.Option(metavar="A", help="Dirichlet concentration of niid_label.")] = 1.0,
+    alpha: Annotated[float, typer.Option(metavar="A", help="Dirichlet concentration of niid_label.", callback=over_zero)] = 1.0,
     into: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead of $FLAME_DATA or ./data.")] = None,
 ) -> None:
     """Add a partition to a prepared data set."""

@@ -12,28 +12,32 @@ from flame.launch.preflight.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the pre-flight found. going: other runs on this machine that haven't ended."""
+    """What the pre-flight found. going: other runs on this machine that haven't ended. swept: strays that `--clean` would end."""
 
     measured: Mapping[str, Measured]
     machine: Machine
     issues: Sequence[Issue]
     going: Sequence[Trace] = ()
+    swept: Sequence[Trace] = ()
 
     def refuse(self, force: bool) -> bool:
         """Whether the runs may not start."""
         return any(issue.blocking or not force for issue in self.issues)
 
 
-def examine(plan: Plan, *, sweep: bool = False) -> Findings:
-    """Look at everything that a run of `plan` needs. sweep: end strays of earlier runs first (`--clean`)."""
+def examine(plan: Plan, *, sweep: bool = False, dry: bool = False) -> Findings:
+    """Look at everything that a run of `plan` needs. sweep: end strays of earlier runs first (`--clean`); dry: only say which."""
     cache = all(world.prefix_cache for world in plan.worlds)
     measured = {
         name: measure(resolved.condition, prefix_cache=cache, evaluations=plan.real is not None, device=plan.worlds[0].device)
         for name, resolved in plan.baselines.items()
     }
-    here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker)
-    alive = _alive(plan, sweep)
-    return Findings(measured, here, issues(plan, measured, here, alive), [each for each in alive if each.going])
+    holding = max((each.holding for each in measured.values()), key=lambda each: each.most)
+    here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker, holding)
+    alive = _alive(plan, sweep and not dry)
+    swept = [each for each in alive if each.stray] if sweep and dry else []
+    in_the_way = [each for each in alive if each not in swept]
+    return Findings(measured, here, issues(plan, measured, here, in_the_way), [each for each in alive if each.going], swept)
 
 
 def _alive(plan: Plan, sweep: bool) -> list[Trace]:

@@ -1,9 +1,9 @@
 """From flags to launch objects: patches of the condition, and the worlds that it is run in."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import orjson
 from pydantic import ValidationError
 
 from flame.config.errors import ConfigError, explain
@@ -75,7 +75,7 @@ def _world(kind: str, carrying: Mapping[str, Any]) -> World:
     foreign = ONLY_REAL if kind == "sim" else ONLY_SIM
     plain = {"kind": kind} | {name: value for name, value in carrying.items() if name not in foreign}
     try:
-        return World.model_validate_json(orjson.dumps(plain), strict=True)
+        return World.model_validate_json(json.dumps(plain), strict=True)
     except ValidationError as error:
         raise explain(error, World, plain, lambda place: f" (`{_flag(place[0])}`)" if place else "") from None
 

@@ -150,3 +150,9 @@ def _memory(machine: Machine) -> Iterator[Issue]:
             f"about {machine.needed >> 20} MiB are needed, {machine.available >> 20} MiB are free",
             "lower `--workers` or `--pool`, or free some memory",
         )
+    elif machine.most > machine.available:
+        yield unwise(
+            f"up to {machine.most >> 20} MiB may be needed, for uploads of long bins and weights of all trainers; "
+            f"{machine.available >> 20} MiB are free",
+            "lower the cap of `commit`, K or N, or free some memory",
+        )

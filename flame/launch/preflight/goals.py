@@ -27,8 +27,8 @@ def starving(condition: Condition) -> Iterator[Issue]:
     """K against who is left when the blacklist is full, and against the traces."""
     yield from _barred(condition)
     if condition.availability.trace == "syn_0":
-        yield from _unscaled(condition)
-    elif condition.trainers > LOOKED_AT:
+        return
+    if condition.trainers > LOOKED_AT:
         yield from _everybody(condition)
     else:
         yield from _away(condition)
@@ -41,15 +41,6 @@ def _barred(condition: Condition) -> Iterator[Issue]:
             f"{condition.baseline}: {_short_of(condition, left)}, and `select.blacklist_share` leaves {left} trainers to choose from "
             "when the blacklist is full",
             f"lower it to {1 - largest / condition.trainers:.3g}, or give `select.blacklist: null`",
-        )
-
-
-def _unscaled(condition: Condition) -> Iterator[Issue]:
-    scale = condition.availability.time_scale
-    if scale != 1:
-        yield unwise(
-            f"{condition.baseline}: `availability.time_scale` {scale:g} says nothing to `trace: syn_0`, under which nobody is away",
-            "drop it, or give a trace (`--avail-trace`)",
         )
 
 

@@ -5,7 +5,8 @@ One gradient and one evaluation are run on it: the first time fills caches, the 
 """
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,9 @@ from flame.config.condition import Condition
 from flame.config.errors import ConfigError
 from flame.config.world import World
 from flame.core.tasks import Evaluate, Gradient, Task
+from flame.launch.preflight.holding import NOTHING, Holding, held
 from flame.launch.preflight.placement import Gpu, Seat, seats
-from flame.learn.device import free, listed, peak
+from flame.learn.device import free, listed, peak, visible
 from flame.learn.learner import Learner, build
 
 REPEATS = 5
@@ -28,13 +30,14 @@ LONG_S = 2.0
 LEARNER_BYTES = 300 << 20
 """A process with torch loaded, at least."""
 BROKER_BYTES = 80 << 20
+DRIVER = Path("/proc/driver/nvidia/gpus")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One baseline's learner: digests in hex, measured seconds. fault: why it can't be built; then nothing else is known.
 
-    device_bytes: what such a process takes of its GPU.
+    device_bytes: what such a process takes of its GPU. holding: bytes that the machines of the run hold.
     """
 
     fault: ConfigError | None = None
@@ -47,15 +50,21 @@ class Measured:
     evaluate_s: float | None = None
     device: str = "cpu"
     device_bytes: int = 0
+    holding: Holding = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """cores: usable by this process. available: bytes that can be taken. needed: an upper estimate for the run."""
+    """cores: usable by this process. available: bytes that can be taken. needed: an estimate for the run; most: where its bins are long.
+
+    gpus: all that are visible, used or not.
+    """
 
     cores: int
     available: int
     needed: int
+    most: int
+    gpus: Sequence[str] = ()
 
 
 def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, device: str = "cpu") -> Measured:
@@ -67,8 +76,8 @@ def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, devi
     gradient, evaluate = _tasks(condition, learner)
     took = _seconds(learner, gradient)
     judged = _seconds(learner, evaluate) if evaluations and condition.eval.every else None
-    size, bins = facts.layout.size, facts.bins
-    return Measured(None, learner.notes, facts.data, facts.model, size, bins, took, judged, facts.device, peak(facts.device))
+    size, bins, holding = facts.layout.size, facts.bins, held(condition, facts.layout.size, facts.init.nbytes)
+    return Measured(None, learner.notes, facts.data, facts.model, size, bins, took, judged, facts.device, peak(facts.device), holding)
 
 
 def attempt(condition: Condition, *, prefix_cache: bool, device: str = "cpu") -> Learner | ConfigError:
@@ -108,10 +117,16 @@ def _seconds(learner: Learner, task: Task) -> float:
     return median(took)
 
 
-def machine(processes: int, broker: bool) -> Machine:
-    """This machine, for a run of that many processes with a learner each, as large as this one is now."""
+def machine(processes: int, broker: bool, holding: Holding = NOTHING) -> Machine:
+    """This machine, for a run of that many processes with a learner each, as large as this one is now. holding: beside them."""
     own = max(psutil.Process().memory_info().rss, LEARNER_BYTES if processes else 0)
-    return Machine(usable_cores(), _available(), own * (1 + processes) + (BROKER_BYTES if broker else 0))
+    needed = own * (1 + processes) + (BROKER_BYTES if broker else 0)
+    return Machine(usable_cores(), _available(), needed + holding.least, needed + holding.most, gpus_here())
+
+
+def gpus_here() -> list[str]:
+    """The visible GPUs: as torch counts them, where somebody has loaded it, else as the driver does."""
+    return visible() if "torch" in sys.modules else [f"cuda:{number}" for number, _ in enumerate(DRIVER.glob("*"))]
 
 
 def usable_cores() -> int:

@@ -54,6 +54,8 @@ def show(plan: Plan, found: Findings, console: Console, *, force: bool = False) 
         console.print(gate(found.issues, force))
     else:
         console.print(Text("  nothing stands in the way", "green"))
+    for each in found.swept:
+        console.print(Text(f"  `--clean` would end {', '.join(map(str, each.others))}, which {each.run.name} left behind"))
 
 
 def _header(console: Console, title: str) -> None:
@@ -197,7 +199,8 @@ def machine_rows(plan: Plan, found: Findings) -> list[tuple[str, str]]:
     devices = ", ".join(sorted({each.device for each in found.measured.values()}))
     rows += [
         ("cores", f"{here.cores}; torch with one thread per process; device {devices}"),
-        ("memory", f"about {here.needed >> 20} MiB needed at most, {here.available >> 20} MiB free"),
+        ("memory", f"about {here.needed >> 20} MiB needed, {here.most >> 20} MiB at most, {here.available >> 20} MiB free"),
+        ("GPUs", ", ".join(here.gpus) or "no GPU"),
         ("runs", str(plan.runs)),
         *(("busy", f"{each.run.name} is still going (pid {each.launcher}), and takes compute from this one") for each in found.going),
     ]

@@ -18,6 +18,7 @@ from pydantic import PositiveInt
 
 from flame.core.rng import derive
 from flame.learn.params import Layout, Vector
+from flame.policies.heard import unheard
 from flame.policies.perturb.combined import Choice, Combined, Wide, one_of
 from flame.policies.perturb.noise import Distribution, direction, directions
 from flame.policies.policy import Policy
@@ -29,6 +30,7 @@ REACH, INTERVALS, DIGITS = 10.0, 2000, 9
 class BestOf(Policy):
     """The largest |d| of `probes`; the first of equals. coin: one of the two largest, by the flip of a coin."""
 
+    HEARD = unheard("probes", 1, "coin")
     type: Literal["best_of"] = "best_of"
     probes: PositiveInt = 10
     coin: bool = False
@@ -37,7 +39,7 @@ class BestOf(Policy):
     @property
     def worth(self) -> float:
         """E[d^2] / ||g||^2 of the one direction that is sent, for normal slopes."""
-        return ranked_squares(self.probes, 2 if self.coin and self.probes > 1 else 1)
+        return ranked_squares(self.probes, 2 if self.coin else 1)
 
     def dealt(self, seed: int, turn: int) -> int:
         """The seed as it is: every assign probes everything."""

@@ -36,6 +36,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from flame.core.rng import derive
+from flame.policies.heard import unheard
 from flame.policies.policy import Policy
 from flame.policies.select.draw import drawn
 from flame.policies.select.pacer import Pacer, Pacing, exploiting, paced
@@ -76,6 +77,7 @@ class Scored(Policy):
     often as the fraction says, by a derived draw. blacklist: accepted updates that are too many; None is off.
     """
 
+    HEARD = unheard("blacklist", None, "blacklist_share") + unheard("penalty", 0, "percentile", "pacer_step", "pacer_delta")
     clip: Share = 0.98
     cut_off: Share = 0.7
     percentile: Annotated[float, Field(gt=0, le=100)] = 30.0

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import PositiveFloat, PositiveInt
 
 from flame.learn.params import Vector
+from flame.policies.heard import heard
 from flame.policies.policy import Policy
 from flame.policies.server_opt.view import StepView
 
@@ -12,6 +13,7 @@ from flame.policies.server_opt.view import StepView
 class Sgd(Policy):
     """theta <- theta - lr G. decay `round`: lr (R - r) / R in round r of R."""
 
+    HEARD = heard("decay", ["round"], "rounds")
     type: Literal["sgd"] = "sgd"
     lr: PositiveFloat
     decay: Literal["none", "round"] = "none"

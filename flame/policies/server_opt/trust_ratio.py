@@ -26,6 +26,7 @@ from typing import Literal, Self
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from flame.learn.params import Vector, norm
+from flame.policies.heard import heard
 from flame.policies.policy import Policy
 from flame.policies.server_opt.step import descended, wide
 from flame.policies.server_opt.view import StepView
@@ -40,6 +41,7 @@ class TrustRatio(Policy):
     cap: bounds the share by cap sqrt(n w / p); None is no bound.
     """
 
+    HEARD = heard("schedule", ["linear", "inverse"], "over")
     type: Literal["trust_ratio"] = "trust_ratio"
     rho: PositiveFloat = 0.02
     schedule: Schedule = "constant"
