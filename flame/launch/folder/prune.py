@@ -1,6 +1,7 @@
 """`flame runs prune`: remove run directories that nobody needs any more.
 
 What is asked for is chosen by all of the conditions given; a run that goes on, or has left processes behind, is never chosen.
+Runs that ended in different ways don't take each other's place: the last good run of a condition outlives every newer crash.
 """
 
 import re
@@ -16,7 +17,7 @@ from flame.config.errors import ConfigError, unknown
 from flame.launch.folder.clean import trace
 from flame.launch.folder.listing import VERDICTS, run_paths, size_of, sized, verdict_of
 from flame.launch.screen.consoles import agreed
-from flame.telemetry.rundir import RunName
+from flame.telemetry.rundir import RunDir, RunDirError, RunName
 
 WELL, REFUSED = 0, 2
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -26,7 +27,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to go. keep: so many of the newest stay, of each run-set, baseline, n, seed and world. older: than it. verdicts: of these."""
+    """What is to go. keep: so many of the newest stay, of each run-set, run_fp, world and verdict. older: than it. verdicts: of these."""
 
     keep: int | None = None
     older: timedelta | None = None
@@ -91,8 +92,16 @@ def _newest(paths: Sequence[Path], keep: int) -> set[Path]:
     for path in paths:
         name = RunName.parse(path.name)
         if name is not None:
-            groups.setdefault((name.run_set, name.baseline, name.trainers, name.seed, name.world), []).append(path)
+            groups.setdefault((name.run_set, name.world, _condition(path, name), verdict_of(path)), []).append(path)
     return {path for group in groups.values() for path in sorted(group)[max(0, len(group) - keep) :]}
+
+
+def _condition(path: Path, name: RunName) -> object:
+    """What was run: its fingerprint, or what the name says where that can't be read."""
+    try:
+        return RunDir(path).run_fp
+    except RunDirError:
+        return name.baseline, name.trainers, name.seed
 
 
 def _is_old(path: Path, older: timedelta | None, now: datetime) -> bool:
