@@ -126,7 +126,7 @@ def parity(context: typer.Context) -> None:
 
 @app.command(context_settings=DELEGATE, add_help_option=False)
 def check(context: typer.Context) -> None:
-    """Check what single runs must satisfy by themselves: `flame check RUN...` (as `flame parity --validate`)."""
+    """Check what single runs must satisfy by themselves: `flame check RUN...`, or all of a folder (as `flame parity --validate`)."""
     from parity.cli import main as compare
 
     raise typer.Exit(compare(["--validate", "--yes", *context.args]))
