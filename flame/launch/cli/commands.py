@@ -95,6 +95,7 @@ def run(
     prefix_cache: Annotated[bool, _how(help="Keep activations below the first trainable parameter.", show_default=False)] = True,
     level: Annotated[Literal["full", "commits", "summary"], _how(help="How much telemetry.")] = "full",
     blobs: Annotated[Literal["all", "none"], _how(help="Whether journals keep tensors, which replay needs.")] = "all",
+    checkpoint: Annotated[int | None, _how(metavar="M", help="Commits between two checkpoints, 0 for none (sim 25, real 1).")] = None,
     after: Annotated[str | None, _control(metavar="A,B", help="What follows: parity (where there are pairs), sanity, plot.")] = None,
     parity: Annotated[bool, _control(help="Compare the pairs of --mode both (on).")] = True,
     runs: Annotated[Path, _control(metavar="DIR", help="Where run directories are made (runs).")] = Path("runs"),
