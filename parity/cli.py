@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flame.telemetry.reader import TelemetryError
-from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
+from flame.telemetry.rundir import RunDir, RunPair, is_run, pair_up, survey
 from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.floor import NONE, Floor
 from parity.invariants import check_run, used
@@ -77,27 +77,27 @@ def _replicates(options: argparse.Namespace) -> list[RunDir]:
     """The real runs that were given as replicates. Raises UsageError for a path without any."""
     found: list[RunDir] = []
     for path in options.floor:
-        named = (path / "condition.json").is_file()
-        runs = [RunDir(path)] if named else [run for run in survey(path)[0] if run.world.kind == "real"]
+        runs = [RunDir(path)] if is_run(path) else [run for run in survey(path)[0] if run.world.kind == "real"]
         if not runs:
             raise UsageError(f"--floor: there is no real run in `{path}`\nhint: `flame replicate RUN -n 3` makes some")
         found += runs
     return found
 
 
-def _singles(options: argparse.Namespace) -> list[RunDir]:
+def _singles(options: argparse.Namespace) -> list[Path]:
     """The runs that were named, and all of the folders that have ended. Raises UsageError when there is nothing to look at."""
     named, runs, left_out = _looked(options.paths)
     for reason in left_out[-SHOWN:]:
         print(f"left out {reason}", file=sys.stderr)
-    if not named + runs:
+    if not (named or runs):
         raise UsageError(f"no run has ended in {_listed(options.paths)}\nhint: flame run quick")
-    return named + runs
+    return named + [run.path for run in runs]
 
 
 def _pairs(options: argparse.Namespace) -> list[RunPair]:
     """The two runs that were named, or the newest pairs of all. Raises UsageError when there is nothing to look at."""
-    named, runs, left_out = _looked(options.paths)
+    paths, runs, left_out = _looked(options.paths)
+    named = [RunDir(path) for path in paths]
     if len(named) == 2 and len(options.paths) == 2:
         return [pair_of(*named)]
     pairs = pair_up(named + runs)
@@ -108,16 +108,16 @@ def _pairs(options: argparse.Namespace) -> list[RunPair]:
     return pairs
 
 
-def _looked(given: Sequence[Path]) -> tuple[list[RunDir], list[RunDir], list[str]]:
+def _looked(given: Sequence[Path]) -> tuple[list[Path], list[RunDir], list[str]]:
     """The runs that were named, those of the folders, and which of these were left out. Raises UsageError for a path that is neither."""
-    named, runs, left_out = list[RunDir](), list[RunDir](), list[str]()
+    named, runs, left_out = list[Path](), list[RunDir](), list[str]()
     for path in given or RUNS:
         if not path.is_dir():
             raise UsageError(
                 f"there is no folder `{path}`\nhint: give a run, or a folder of runs; `flame run quick --mode both` makes a pair"
             )
-        if (path / "condition.json").is_file():
-            named.append(RunDir(path))
+        if is_run(path):
+            named.append(path)
         else:
             surveyed, reasons = survey(path)
             runs += surveyed
@@ -185,10 +185,11 @@ def _write(reports: Sequence[Report], refused: Sequence[str], options: argparse.
         raise UsageError(f"`{error.filename}` can't be written: {error.strerror}") from None
 
 
-def _validate(runs: Sequence[RunDir]) -> int:
+def _validate(paths: Sequence[Path]) -> int:
     code = 0
-    for run in runs:
+    for path in paths:
         try:
+            run = RunDir(path)
             rulings = check_run(run)
         except TelemetryError as error:
             print(f"error: {error}", file=sys.stderr)

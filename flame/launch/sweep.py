@@ -161,8 +161,11 @@ def rows(arms: Sequence[Arm]) -> Iterator[list[str]]:
 
 
 def scored(run: RunDir) -> tuple[float, float] | None:
-    """The last accuracy of a run, and the sustained one; None where either is absent."""
-    evaluations = run.telemetry.frame("agg_eval").sort("_seq")
+    """The last accuracy of a run, and the sustained one; None where either is absent, or its telemetry is."""
+    try:
+        evaluations = run.telemetry.frame("agg_eval").sort("_seq")
+    except TelemetryError:
+        return None
     last, lasting = curve.last(evaluations), curve.sustained(evaluations)
     return None if last is None or lasting is None else (last, lasting)
 

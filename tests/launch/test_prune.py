@@ -80,6 +80,17 @@ def test_ages_are_read(number: int, unit: str) -> None:
     assert age(f"{number}{unit}").total_seconds() == number * seconds[unit]
 
 
+@pytest.mark.parametrize("text", ["99999999999w", f"{10**400}s", f"{'9' * 5000}d"])
+def test_an_age_that_no_clock_holds_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is older than any run"):
+        age(text)
+
+
+def test_digits_that_are_no_time_are_no_age(tmp_path: Path) -> None:
+    make(tmp_path, 9).rename(tmp_path / "20269999T999999Z_small_gated_n4_s1_sim")
+    assert chosen(tmp_path, Wanted(older=timedelta(days=1)), NOW) == []
+
+
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5d", "1y"])
 def test_what_is_no_age_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is no age"):

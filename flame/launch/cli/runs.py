@@ -73,10 +73,11 @@ def prune_runs(
 
 @runs_app.command()
 def status(runs: RunsFolder = Path("runs")) -> None:
-    """What is going on: runs without a verdict, and processes that were left behind."""
+    """What is going on: runs without a verdict, what can't be read, and processes that were left behind."""
     from flame.launch.folder.listing import show_status
 
-    raise typer.Exit(show_status(runs, consoles.out()))
+    with refusals():
+        raise typer.Exit(show_status(runs, consoles.out()))
 
 
 @runs_app.command()

@@ -11,14 +11,17 @@ from flame.roles.inbox import RANKS
 from flame.roles.stuck import stuck_table
 from flame.runtime.journal import CorruptJournal, read
 from flame.runtime.replay import Divergence, NodeReplay, Stepped, load_condition, replay, steps
+from flame.telemetry.rundir import RunDir, RunDirError
 
 WELL, BAD = 0, 1
 
 
 def replay_run(run: Path, node: str | None, until: int | None, show: bool) -> int:
     """Replay, print to stdout, return the exit code: 1 when an effect differs, or nothing could be replayed."""
-    if not (run / "condition.json").is_file():
-        raise ConfigError(f"`{run}` is no run directory: it has no condition.json", "give one of `flame runs`")
+    try:
+        RunDir(run)
+    except RunDirError as error:
+        raise ConfigError(str(error), "give one of `flame runs`") from None
     journals = {path: read(path)[0] for path in sorted((run / "journal").glob("*.jsonl"))}
     nodes = sorted({name for header in journals.values() for name in header["nodes"]})
     if node is not None and node not in nodes:
