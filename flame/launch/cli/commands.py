@@ -226,13 +226,15 @@ def worker(
 
 @app.command()
 def probe(
-    broker: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker.")],
+    broker: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="A broker. Another host answers through it: `flame probe HOST:PORT --answer` there.")
+    ],
     answer: Annotated[bool, typer.Option("--answer", help="Be the one who is asked, until Ctrl-C or --for.")] = False,
     for_s: Annotated[float, typer.Option("--for", metavar="S", help="With --answer: how long.")] = 600.0,
     user: Annotated[str | None, typer.Option("--broker-user", metavar="NAME", help="Its password: $FLAME_BROKER_PASSWORD.")] = None,
     ca: Annotated[str | None, typer.Option("--broker-ca", metavar="FILE", help="The broker's authority, for TLS.")] = None,
 ) -> None:
-    """Whether a broker lets one in, how fast it is, and what the hosts at its other side have."""
+    """Whether a broker lets one in, how fast it is, and what the hosts at its other side have: versions, devices, data, model, clock."""
     from flame.launch.processes import probing
 
     with refusals():
