@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flame.telemetry.reader import TelemetryError
-from flame.telemetry.rundir import RunDir, RunPair, pair_up, survey
+from flame.telemetry.rundir import RunDir, RunPair, is_run, pair_up, survey
 from parity.engine import Options, RefusedError, Report, check, pair_of
 from parity.floor import NONE, Floor
 from parity.guests import GuestError, with_guests
@@ -21,6 +21,8 @@ from parity.reports.terminal import console, show, show_invariants
 from parity.rungs import LADDER
 from parity.watch import watch
 
+RUNS = (Path("runs"),)
+"""Where to look when nothing is said."""
 SHOWN = 10
 """How many of the runs that were left out are named, the newest ones."""
 
@@ -35,16 +37,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.watch:
         return _once(options)
     options.yes = True
-    return watch(lambda: _once(options), options.paths or [Path("runs")], options.seconds)
+    return watch(lambda: _once(options), options.paths or RUNS, options.seconds)
 
 
 def _once(options: argparse.Namespace) -> int:
     try:
-        runs, pairs = _found(options)
         if options.validate:
-            return _validate(runs or [run for pair in pairs for run in (pair.real, pair.sim)])
+            return _validate(_singles(options))
         ladder = with_guests(LADDER, options.rung)
-        return _compare(pairs, ladder, options, floors(_replicates(options), ladder, options.max_bin))
+        return _compare(_pairs(options), ladder, options, floors(_replicates(options), ladder, options.max_bin))
     except (UsageError, TelemetryError, FloorError, GuestError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -54,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     """The arguments of `flame parity`."""
     parser = argparse.ArgumentParser(prog="flame parity", description="Whether real runs and their simulated twins agree.")
     parser.add_argument(
-        "paths", nargs="*", type=Path, metavar="PATH", help="runs, or folders of runs (default: the newest pairs under runs/)"
+        "paths", nargs="*", type=Path, metavar="PATH", help="runs, or folders of runs (default: runs/), of which the newest pairs are taken"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of the report")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML, for continuous integration")
@@ -67,7 +68,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--strict", action="store_true", help="enforce DIAG rungs that have an opinion, too")
     parser.add_argument("--lenient", action="store_true", help="rungs that are judged by a statistic only warn")
     parser.add_argument("--force", action="store_true", help="compare runs whose fingerprints differ, and say so")
-    parser.add_argument("--validate", action="store_true", help="check each run by itself, and show what it really used")
+    parser.add_argument(
+        "--validate", action="store_true", help="check each run by itself, of a folder all that have ended; show what it really used"
+    )
     parser.add_argument("--watch", action="store_true", help="check again whenever a run has ended; Ctrl-C ends it (asks nothing)")
     parser.add_argument("--for", type=float, dest="seconds", default=3600.0, metavar="S", help="end a --watch after S seconds (3600)")
     parser.add_argument("--yes", action="store_true", help="don't ask whether the pairs that were found are the right ones")
@@ -78,41 +81,61 @@ def _replicates(options: argparse.Namespace) -> list[RunDir]:
     """The real runs that were given as replicates. Raises UsageError for a path without any."""
     found: list[RunDir] = []
     for path in options.floor:
-        named = (path / "condition.json").is_file()
-        runs = [RunDir(path)] if named else [run for run in survey(path)[0] if run.world.kind == "real"]
+        runs = [RunDir(path)] if is_run(path) else [run for run in survey(path)[0] if run.world.kind == "real"]
         if not runs:
             raise UsageError(f"--floor: there is no real run in `{path}`\nhint: `flame replicate RUN -n 3` makes some")
         found += runs
     return found
 
 
-def _found(options: argparse.Namespace) -> tuple[list[RunDir], list[RunPair]]:
-    """Runs that were named, and pairs. Raises UsageError when there is nothing to look at."""
-    paths: list[Path] = options.paths or [Path("runs")]
-    for path in paths:
+def _singles(options: argparse.Namespace) -> list[Path]:
+    """The runs that were named, and all of the folders that have ended. Raises UsageError when there is nothing to look at."""
+    named, runs, left_out = _looked(options.paths)
+    for reason in left_out[-SHOWN:]:
+        print(f"left out {reason}", file=sys.stderr)
+    if not (named or runs):
+        raise UsageError(f"no run has ended in {_listed(options.paths)}\nhint: flame run quick")
+    return named + [run.path for run in runs]
+
+
+def _pairs(options: argparse.Namespace) -> list[RunPair]:
+    """The two runs that were named, or the newest pairs of all. Raises UsageError when there is nothing to look at."""
+    paths, runs, left_out = _looked(options.paths)
+    named = [RunDir(path) for path in paths]
+    if len(named) == 2 and len(options.paths) == 2:
+        return [pair_of(*named)]
+    pairs = pair_up(named + runs)
+    if not pairs:
+        raise UsageError(_nothing(options.paths, left_out))
+    if len(named) < len(options.paths) or not options.paths:
+        _confirm(pairs, left_out, options)
+    return pairs
+
+
+def _looked(given: Sequence[Path]) -> tuple[list[Path], list[RunDir], list[str]]:
+    """The runs that were named, those of the folders, and which of these were left out. Raises UsageError for a path that is neither."""
+    named, runs, left_out = list[Path](), list[RunDir](), list[str]()
+    for path in given or RUNS:
         if not path.is_dir():
             raise UsageError(
                 f"there is no folder `{path}`\nhint: give a run, or a folder of runs; `flame run quick --mode both` makes a pair"
             )
-    named = [RunDir(path) for path in paths if (path / "condition.json").is_file()]
-    if named and options.validate:
-        return named, []
-    if len(named) == 2 and len(paths) == 2:
-        return named, [pair_of(*named)]
-    folders = [path for path in paths if not (path / "condition.json").is_file()]
-    surveyed = [survey(path) for path in folders]
-    left_out = [reason for _, reasons in surveyed for reason in reasons]
-    pairs = pair_up(named + [run for runs, _ in surveyed for run in runs])
-    if not pairs:
-        raise UsageError(_nothing(paths, left_out))
-    if folders:
-        _confirm(pairs, left_out, options)
-    return named, pairs
+        if is_run(path):
+            named.append(path)
+        else:
+            surveyed, reasons = survey(path)
+            runs += surveyed
+            left_out += reasons
+    return named, runs, left_out
 
 
-def _nothing(paths: Sequence[Path], left_out: Sequence[str]) -> str:
-    where = ", ".join(f"`{path}`" for path in paths)
+def _listed(given: Sequence[Path]) -> str:
+    return ", ".join(f"`{path}`" for path in given or RUNS)
+
+
+def _nothing(given: Sequence[Path], left_out: Sequence[str]) -> str:
     reasons = "".join(f"\n  left out: {reason}" for reason in left_out[-SHOWN:])
+    where = _listed(given)
     return f"no complete pair in {where}: a real and a sim run of one condition, both ended{reasons}\nhint: flame run quick --mode both"
 
 
@@ -166,10 +189,16 @@ def _write(reports: Sequence[Report], refused: Sequence[str], options: argparse.
         raise UsageError(f"`{error.filename}` can't be written: {error.strerror}") from None
 
 
-def _validate(runs: Sequence[RunDir]) -> int:
+def _validate(paths: Sequence[Path]) -> int:
     code = 0
-    for run in runs:
-        rulings = check_run(run)
+    for path in paths:
+        try:
+            run = RunDir(path)
+            rulings = check_run(run)
+        except TelemetryError as error:
+            print(f"error: {error}", file=sys.stderr)
+            code = 2
+            continue
         code = max(code, *(2 if ruling.broke else ruling.holds is False for ruling in rulings))
         show_invariants(console(), run, rulings, used(run))
     return code

@@ -14,6 +14,7 @@ from flame.config.errors import ConfigError
 from flame.config.experiments import condition_of
 from flame.config.layers import Layer, Patch, stack, writer
 from flame.config.world import World
+from flame.core.time import in_seconds
 from flame.launch.run import Run, run
 from flame.launch.screen.progress import GOOD, progress
 from flame.telemetry.reader import TelemetryError
@@ -34,6 +35,7 @@ def fork_run(path: Path, cycle: int, sets: Sequence[str], err: Console) -> int:
     if not 0 < cycle < len(told):
         raise ConfigError(f"`{path.name}` has closed {len(told)} cycles, and can't be forked at {cycle}", f"give 1 to {len(told) - 1}")
     forked = _forked(condition, cycle, [Patch.parse(text) for text in sets])
+    _reaches(forked, parent, cycle)
     world = World.model_validate(parent.world.model_dump() | {"kind": "sim", **_OF_NOBODY})
     shown = progress(forked.stop, err)
     try:
@@ -42,7 +44,7 @@ def fork_run(path: Path, cycle: int, sets: Sequence[str], err: Console) -> int:
     finally:
         shown.close()
     err.print(_kinship(told, done, path.name, cycle), markup=False)
-    return WELL if done.verdict in GOOD else BAD
+    return WELL if done.verdict in GOOD and done.cycles > cycle else BAD
 
 
 _OF_NOBODY = {"broker": "embedded", "broker_user": None, "broker_ca": None, "remote": 0, "workers": 1}
@@ -61,6 +63,23 @@ def _forked(condition: Condition, cycle: int, patches: Sequence[Patch]) -> Condi
     return condition_of(plain | {"changes": changes}, lambda place: writer(place, [], of_stop))
 
 
+def _reaches(forked: Condition, parent: RunDir, cycle: int) -> None:
+    """Raises ConfigError where a bound ends the fork before its cycle opens: up to there it spends what its parent did."""
+    before = parent.telemetry.frame("agg_round").sort("_seq").head(cycle)
+    last = before.tail(1)
+    spent = {
+        "cycles": cycle, "commits": int(before["committed"].sum()), "accepts": int(last["accepts"][0]),
+        "runtime_s": in_seconds(int(last["stamp_ns"][0])),
+    }  # fmt: skip
+    for name, by_then in spent.items():
+        bound = getattr(forked.stop, name)
+        if bound is not None and bound <= by_then:
+            raise ConfigError(
+                f"a fork of `{parent.label}` at {cycle} would end before its change: `stop.{name}` is {bound}",
+                f"give more than {by_then:g}, or an earlier `--fork-at`",
+            )
+
+
 def _closed(run: RunDir | Run) -> list[tuple[object, ...]]:
     frame = run.telemetry.frame("agg_round") if isinstance(run, RunDir) else run.frame("agg_round")
     return list(frame.select(SAME).iter_rows())
@@ -68,6 +87,8 @@ def _closed(run: RunDir | Run) -> list[tuple[object, ...]]:
 
 def _kinship(told: list[tuple[object, ...]], done: Run, name: str, cycle: int) -> str:
     """How far the fork is its parent."""
+    if done.cycles <= cycle:
+        return f"fork of `{name}`: it ended after {done.cycles} cycles, before the change at {cycle}: {done.verdict}"
     same = next((number for number, (one, two) in enumerate(zip(told, _closed(done), strict=False)) if one != two), None)
     if same is None:
         return f"fork of `{name}`: nothing differs from it; the change changed nothing"

@@ -216,6 +216,11 @@ class Roster:
         leaves = done if trace is None else trace.next_available(done)
         return None if leaves is None else leaves + legs.up
 
+    def expected(self) -> int:
+        """When the last open row would be due if nobody were ever away; 0 without one."""
+        rows = self.open.values()
+        return max((row.stamp + row.legs.down + self.members[row.node].duration + row.legs.up for row in rows), default=0)
+
     def retire(self, node: str) -> None:
         """A free node from which nothing can come back: its trace ends away."""
         self.members[node].never = True

@@ -11,13 +11,13 @@ SHOWN = 20
 """Rows of the table; the rest is counted."""
 
 
-def stuck_table(aggregator: "Aggregator") -> str:
+def stuck_table(aggregator: "Aggregator", shown: int = SHOWN) -> str:
     """One line a trainer; who is missing stands first."""
     cycle = aggregator.cycle
     nodes = sorted(aggregator.condition.nodes, key=lambda node: (_weight(aggregator, node), node))
     head = f"  cycle {cycle.progress.cycle} ({cycle.progress}) has {len(cycle.accepted)} of {cycle.goal} accepts"
-    lines = [f"  {node}: {_state(aggregator, node)}" for node in nodes[:SHOWN]]
-    more = [f"  ... and {len(nodes) - SHOWN} more"] if len(nodes) > SHOWN else []
+    lines = [f"  {node}: {_state(aggregator, node)}" for node in nodes[:shown]]
+    more = [f"  ... and {len(nodes) - shown} more"] if len(nodes) > shown else []
     return "\n".join([head, *lines, *more])
 
 

@@ -16,6 +16,7 @@ from flame.core.messages import AGGREGATOR, Assign, End, Heartbeat, Message, Pre
 from flame.core.time import in_seconds, seconds
 from flame.roles.aggregator import Aggregator
 from flame.roles.inbox import UPDATE
+from flame.roles.stuck import stuck_table
 from flame.runtime.control import (
     Alive,
     AskStop,
@@ -28,6 +29,7 @@ from flame.runtime.control import (
     Report,
     Scored,
     Silent,
+    Stalled,
     WorkerLost,
     WorkerRestarted,
 )
@@ -38,6 +40,9 @@ from flame.runtime.mqtt import Inbound
 from flame.runtime.real import Driver
 from flame.runtime.session import Dispatches, life_of
 from flame.telemetry.records import AggEval, AggRound, Fault, Lateness, Peer
+
+WAITED_FOR = 5
+"""Trainers that the note of a stall names."""
 
 
 @dataclass(slots=True)
@@ -77,7 +82,7 @@ class AggregatorSide:
         self._hosts: dict[str, list[str]] = {}
         self._present: dict[str, Presence] = {}
         self._arrived = standing.arrived if standing else {}
-        self._since_close = 0
+        self._since_close = self._stalled = 0
         self._connected = True
 
     # ---- getting ready
@@ -229,6 +234,17 @@ class AggregatorSide:
         for worker, incarnation, why in self._liveness.silent(monotonic_ns()):
             self._liveness.starting(worker, self._ready_wait, monotonic_ns())
             self._report(Silent(worker, incarnation, why))
+        self._look_for_a_stall(driver)
+
+    def _look_for_a_stall(self, driver: Driver) -> None:
+        """Say once, until a cycle closes, that none has for `grace_s` after all that is open would have been due."""
+        if driver.origin is None or self._stalled == self._since_close:
+            return
+        aggregator, now = self._aggregator, monotonic_ns()
+        expected = driver.origin + aggregator.roster.expected()
+        if now - max(self._since_close, expected) > self._grace + seconds(aggregator.condition.eval.seconds):
+            self._stalled = self._since_close
+            self._report(Stalled(in_seconds(now - self._since_close), stuck_table(aggregator, WAITED_FOR)))
 
     def _repeat(self, driver: Driver, node: str, messages: list[Message]) -> None:
         for msg in messages:

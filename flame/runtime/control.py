@@ -84,6 +84,14 @@ class Silent:
 
 
 @dataclass(slots=True)
+class Stalled:
+    """Aggregator to launcher: no cycle has closed for so long, longer than what is open explains. waits: for whom, the first lines."""
+
+    seconds: float
+    waits: str
+
+
+@dataclass(slots=True)
 class Alive:
     """Aggregator to launcher: its main loop is running."""
 
@@ -107,4 +115,4 @@ class Crashed:
 
 
 Order = AskStop | WorkerLost | WorkerRestarted | Finish | Orphaned
-Report = Founded | Ready | Closed | Scored | Silent | Alive | Ended | Crashed
+Report = Founded | Ready | Closed | Scored | Silent | Stalled | Alive | Ended | Crashed

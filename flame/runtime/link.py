@@ -159,7 +159,7 @@ class MqttLink:
         if self._refused or not self._ready:
             self._stop()
             why = self._refused or f"it accepted the connection, but sent no CONNACK and SUBACK within {timeout_s:g} s"
-            hint = "check the user and its password" if self._refused else "is that an MQTT 3.1.1 broker? Try --broker embedded"
+            hint = "check the user and its password" if self._refused else "is that an MQTT 3.1.1 broker?"
             raise TransportError(f"{self._who} can't use the broker at {self._at}: {why}\nhint: {hint}")
 
     def _open_socket(self, deadline: float, timeout_s: float) -> None:
@@ -174,7 +174,7 @@ class MqttLink:
                 if monotonic() + delay >= deadline:
                     raise TransportError(
                         f"{self._who} can't reach a broker at {self._at}: {tries} tries in {timeout_s:g} s, the last: {error}\n"
-                        "hint: start the broker, correct --broker HOST:PORT, or use --broker embedded"
+                        "hint: start the broker, or correct its HOST:PORT"
                     ) from error
                 self._changed.wait(delay)
                 delay = min(2 * delay, LAST_DELAY_S)

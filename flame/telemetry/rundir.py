@@ -145,9 +145,8 @@ class RunDir:
     def verdict(self) -> Verdict | None:
         """How the run ended; None while it has not (or when it crashed without a word)."""
         path = self.path / "verdict.json"
-        if not path.is_file():
-            return None
-        return _validated(_VERDICT, path, _load(path))
+        stored = _read(path)
+        return None if stored is None else _validated(_VERDICT, path, _parsed(path, stored))
 
     @property
     def ended(self) -> bool:
@@ -186,6 +185,14 @@ class RunPair:
 
     real: RunDir
     sim: RunDir
+
+
+def is_run(path: Path) -> bool:
+    """Whether a run's condition lies there. What can't be looked into may be one: opening it says why it can't."""
+    try:
+        return (path / "condition.json").is_file()
+    except OSError:
+        return True
 
 
 def survey(folder: Path) -> tuple[list[RunDir], list[str]]:
@@ -252,12 +259,27 @@ def _validated(model: TypeAdapter[M], path: Path, stored: Any) -> M:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    stored = _read(path)
+    if stored is None:
         raise RunDirError(f"`{path.parent}` is no run directory: it has no {path.name}")
+    return _parsed(path, stored)
+
+
+def _read(path: Path) -> bytes | None:
+    """What the file holds, None where there is none. Raises RunDirError where it can't be read: it is somebody else's."""
     try:
-        stored = orjson.loads(path.read_bytes())
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except OSError as error:
+        raise RunDirError(f"`{path}` can't be read: {error.strerror}") from None
+
+
+def _parsed(path: Path, stored: bytes) -> dict[str, Any]:
+    try:
+        plain = orjson.loads(stored)
     except ValueError as error:
         raise RunDirError(f"`{path}` is corrupt: {error}") from None
-    if not isinstance(stored, dict):
+    if not isinstance(plain, dict):
         raise RunDirError(f"`{path}` is no JSON object")
-    return stored
+    return plain

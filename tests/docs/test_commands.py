@@ -1,4 +1,4 @@
-"""Every command that stands in a page can be typed: it exists, its options do, and so does what it names."""
+"""Every command that stands in a page can be typed: it exists, its options do, and so does what it names. test_executed types them."""
 
 import re
 import shlex
@@ -9,8 +9,7 @@ import pytest
 import typer.main
 import yaml
 
-from flame.launch.cli import reference
-from flame.launch.cli import app
+from flame.launch.cli import app, reference
 from parity import cli as parity_cli
 from parity.reports import diff as parity_diff
 

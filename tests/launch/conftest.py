@@ -1,5 +1,8 @@
 """A folder with an experiments.yaml of its own, and the command line run in it."""
 
+import errno
+import io
+import os
 import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -54,6 +57,28 @@ def flame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sections: dict[str, A
         return CliRunner().invoke(app, arguments, input=answer)
 
     return invoke
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
+    """Make a folder somebody else's: nobody is told what is in it, nor opens it. Permissions would stop everybody but root."""
+
+    def close(folder: Path) -> Path:
+        def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
+            def refuse(path: Any = ".", *rest: Any, **named: Any) -> Any:
+                place = Path(os.path.abspath(path)) if isinstance(path, str | os.PathLike) else None
+                if place is not None and (folder in place.parents or (folder == place and call in listings)):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+                return call(path, *rest, **named)
+
+            return refuse
+
+        listings = (os.scandir, os.listdir)
+        for module, name in ((os, "stat"), (os, "lstat"), (os, "scandir"), (os, "listdir"), (os, "unlink"), (io, "open")):
+            monkeypatch.setattr(module, name, guarded(getattr(module, name)))
+        return folder
+
+    return close
 
 
 @pytest.fixture

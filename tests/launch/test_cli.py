@@ -133,6 +133,12 @@ def test_a_run_replays_from_the_command_line(flame: Any, tmp_path: Path) -> None
     assert steps.exit_code == 0
     assert "aggregator: Started()" in steps.stdout or "Started(" in steps.stdout
     assert flame("replay", str(path), "--node", "t9").exit_code == 2
+    last = sum(int(line.split()[1]) for line in whole.stdout.splitlines()) - 1
+    assert f"{last + 1} steps, identical" in flame("replay", str(path), "--until", str(last)).stdout
+    for step in (-1, last + 1, 999_999):
+        refused = flame("replay", str(path), "--until", str(step))
+        assert refused.exit_code == 2
+        assert f"`--until {step}`: the steps of `{path.name}` are 0 to {last}" in refused.stderr
     assert flame("replay", str(tmp_path)).exit_code == 2
 
 

@@ -115,6 +115,20 @@ def test_a_change_without_effect_is_said_so(flame: Flame, tmp_path: Path) -> Non
     assert "nothing differs" in flame("resume", str(parent.path), "--fork-at", "8", "--set", "server_opt.lr=0.05").stderr
 
 
+def test_a_fork_that_ends_just_behind_its_cycle_is_one(flame: Flame, tmp_path: Path) -> None:
+    parent = simulated(tmp_path / "runs")
+    assert flame("resume", str(parent.path), "--fork-at", "3", "--set", "stop.cycles=4").exit_code == 0
+    assert flame("resume", str(parent.path), "--fork-at", "3", "--set", "stop.accepts=10").exit_code == 0
+
+
+def test_a_fork_that_is_there_before_its_cycle_ends_badly(flame: Flame, tmp_path: Path) -> None:
+    """Nobody knows beforehand when a target is reached."""
+    parent = simulated(tmp_path / "runs")
+    done = flame("resume", str(parent.path), "--fork-at", "20", "--set", "stop.target={accuracy: 0.01, window: 1}")
+    assert done.exit_code == 1
+    assert "before the change at 20: CONVERGED" in done.stderr.replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -126,6 +140,11 @@ def test_a_change_without_effect_is_said_so(flame: Flame, tmp_path: Path) -> Non
         (("--fork-at", "3", "--set", 'server_opt.lr="0.1"'), 'can\'t be: `server_opt.lr` is `"0.1"`'),
         (("--fork-at", "3", "--set", "server_opt.lr=high"), "hint: give a number"),
         (("--fork-at", "3", "--set", 'stop.cycles="30"'), '`stop.cycles` is `"30"` in `--set stop.cycles="30"`'),
+        (("--fork-at", "3", "--set", "stop.cycles=1"), "at 3 would end before its change: `stop.cycles` is 1"),
+        (("--fork-at", "3", "--set", "stop.cycles=3", "--set", "server_opt.lr=1"), "hint: give more than 3"),
+        (("--fork-at", "9", "--set", "stop.commits=1"), "`stop.commits` is 1"),
+        (("--fork-at", "9", "--set", "stop.accepts=20"), "`stop.accepts` is 20"),
+        (("--fork-at", "9", "--set", "stop.runtime_s=0.5"), "`stop.runtime_s` is 0.5"),
         (("--set", "server_opt.lr=1"), "a run goes on with the condition that it has"),
     ],
 )

@@ -18,12 +18,14 @@ from flame.launch.folder.prune import Wanted, age, chosen
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
-def make(runs: Path, days: float, verdict: str | None = "COMPLETED", baseline: str = "gated", **launcher: int) -> Path:
+def make(
+    runs: Path, days: float, verdict: str | None = "COMPLETED", baseline: str = "gated", fingerprint: str = "0" * 12, **launcher: int
+) -> Path:
     """A run that was begun so many days ago."""
     begun = NOW - timedelta(days=days)
     run = runs / f"{begun:%Y%m%dT%H%M%S%f}Z_small_{baseline}_n4_s1_sim"
     run.mkdir(parents=True)
-    (run / "condition.json").write_bytes(orjson.dumps({"run_fp": "0" * 12}))
+    (run / "condition.json").write_bytes(orjson.dumps({"run_fp": fingerprint}))
     (run / "launcher.json").write_bytes(orjson.dumps({"pid": 0} | launcher))
     if verdict is not None:
         (run / "verdict.json").write_bytes(orjson.dumps({"verdict": verdict, "reason": ""}))
@@ -37,10 +39,24 @@ def names(paths: list[Path]) -> set[str]:
 
 def test_the_newest_of_each_kind_stay(tmp_path: Path) -> None:
     old, middle, new = (make(tmp_path, days) for days in (3, 2, 1))
-    other = make(tmp_path, 9, baseline="plain")
+    other = make(tmp_path, 9, baseline="plain", fingerprint="1" * 12)
     assert names(chosen(tmp_path, Wanted(keep=1), NOW)) == names([old, middle])
     assert names(chosen(tmp_path, Wanted(keep=0), NOW)) == names([old, middle, new, other])
     assert chosen(tmp_path, Wanted(keep=3), NOW) == []
+
+
+def test_a_crash_takes_nobodys_place(tmp_path: Path) -> None:
+    old, good = make(tmp_path, 4), make(tmp_path, 3)
+    first, last = make(tmp_path, 2, None), make(tmp_path, 1, None)
+    stalled = make(tmp_path, 5, "STALLED")
+    assert names(chosen(tmp_path, Wanted(keep=1), NOW)) == names([old, first])
+    assert {good, last, stalled}.isdisjoint(chosen(tmp_path, Wanted(keep=1, verdicts=("CRASH",)), NOW))
+
+
+def test_variants_take_nobodys_place(tmp_path: Path) -> None:
+    runs = [make(tmp_path, days, fingerprint=f"{days:012}") for days in (3, 2, 1)]
+    (runs[1] / "condition.json").write_text("{")
+    assert chosen(tmp_path, Wanted(keep=1), NOW) == []
 
 
 def test_conditions_narrow_the_choice(tmp_path: Path) -> None:
@@ -48,7 +64,7 @@ def test_conditions_narrow_the_choice(tmp_path: Path) -> None:
     assert names(chosen(tmp_path, Wanted(verdicts=("CRASH",)), NOW)) == names([crashed, fresh])
     assert names(chosen(tmp_path, Wanted(older=timedelta(days=7)), NOW)) == names([crashed, well])
     assert names(chosen(tmp_path, Wanted(older=timedelta(days=7), verdicts=("CRASH",)), NOW)) == names([crashed])
-    assert names(chosen(tmp_path, Wanted(keep=1, older=timedelta(days=7)), NOW)) == names([crashed, well])
+    assert names(chosen(tmp_path, Wanted(keep=1, older=timedelta(days=7)), NOW)) == names([crashed])
 
 
 def test_what_goes_on_is_never_chosen(tmp_path: Path) -> None:
@@ -62,6 +78,17 @@ def test_what_goes_on_is_never_chosen(tmp_path: Path) -> None:
 def test_ages_are_read(number: int, unit: str) -> None:
     seconds = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     assert age(f"{number}{unit}").total_seconds() == number * seconds[unit]
+
+
+@pytest.mark.parametrize("text", ["99999999999w", f"{10**400}s", f"{'9' * 5000}d"])
+def test_an_age_that_no_clock_holds_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is older than any run"):
+        age(text)
+
+
+def test_digits_that_are_no_time_are_no_age(tmp_path: Path) -> None:
+    make(tmp_path, 9).rename(tmp_path / "20269999T999999Z_small_gated_n4_s1_sim")
+    assert chosen(tmp_path, Wanted(older=timedelta(days=1)), NOW) == []
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5d", "1y"])

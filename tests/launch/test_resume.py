@@ -116,6 +116,15 @@ def test_a_checkpoint_stands_where_it_was_asked_for(tmp_path: Path) -> None:
         Checkpoint.read(flame.run(condition, World(checkpoint=0), runs=tmp_path).path)
 
 
+@pytest.mark.parametrize(("asked", "kept"), [([], 0), (["--checkpoint", "2"], 4), (["--checkpoint", "0"], None)])
+def test_the_flag_says_how_often(asked: list[str], kept: int | None, flame: Any, tmp_path: Path) -> None:
+    assert flame("run", "small", "--only", "plain", *asked).exit_code == 0
+    (path,) = (tmp_path / "runs").iterdir()
+    assert (path / "checkpoint").exists() == (kept is not None)
+    assert kept is None or Checkpoint.read(path).state.aggregator.cycle.progress.model_version == kept
+    assert flame("run", "small", "--checkpoint", "-1").exit_code == 2
+
+
 def test_another_code_refuses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = flame.run(Condition.model_validate(PLAIN), runs=tmp_path)
     monkeypatch.setattr("flame.runtime.checkpoint.code_digest", lambda: "0.0.0+else")

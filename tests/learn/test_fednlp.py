@@ -217,8 +217,20 @@ class TestLoad:
 
     def test_a_file_that_is_not_hdf5_is_a_clear_error(self, folder):
         (folder / "news" / "bad_data.h5").write_text("no")
-        with pytest.raises(ConfigError, match="can't be read as HDF5"):
+        with pytest.raises(ConfigError, match=r"can't be read as HDF5.*\nhint: give a file in the FedNLP layout; if `flame"):
             read_corpus(folder / "news" / "bad_data.h5")
+
+    @pytest.mark.parametrize("attributes", ["no json", "[1, 2]", '{"index_list": [0, 1]}', 7, None])
+    def test_a_file_of_another_layout_is_a_clear_error(self, tmp_path, attributes):
+        path = tmp_path / "mine.h5"
+        with h5py.File(path, "w") as file:
+            file["X/0"] = "text"
+            if attributes is None:
+                file.create_group("attributes")
+            else:
+                file["attributes"] = attributes
+        with pytest.raises(ConfigError, match=r"isn't in the FedNLP layout: .*\nhint: give a file that is"):
+            read_corpus(path)
 
 
 class TestColumns:

@@ -75,6 +75,18 @@ def test_without_enough_trainers_a_run_starves_and_says_so(tmp_path: Path):
     assert "accepts" in real.reason
 
 
+def test_a_goal_that_waits_for_who_is_away_is_said(tmp_path: Path):
+    away = {"trace": "syn_50", "time_scale": 500}
+    what = condition(GATED, availability=away, stop={"cycles": 1}, limits={"heartbeat_s": 0.25, "grace_s": 1.5})
+    ui = Harm(tmp_path, 0, lambda path: None)
+    real = run_for_real(what, tmp_path, ui)
+    assert real.verdict == "COMPLETED"
+    stalls = [note for note in ui.notes if note.startswith("no cycle has closed for")]
+    assert len(stalls) == 1, ui.notes
+    assert "of 6 accepts" in stalls[0]
+    assert "is open, due" in stalls[0]
+
+
 def test_nobody_listens_at_the_broker(tmp_path: Path):
     real = run_for_real(condition(ASYNC, limits={"ready_wait_s": 2}), tmp_path, broker="127.0.0.1:9")
     assert real.verdict == "CRASH"

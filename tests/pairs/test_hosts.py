@@ -14,6 +14,7 @@ import pytest
 from flame.config import World
 from flame.config.errors import ConfigError
 from flame.launch.processes.joining import join
+from flame.launch.processes.probing import data_digests, model_digests
 from flame.launch.screen.ui import Quiet
 from flame.runtime.access import PASSWORD
 from flame.runtime.books import code_digest
@@ -215,6 +216,9 @@ def test_a_probe_measures_the_broker_and_who_answers(shared: Shared) -> None:
     clock = re.search(r"the same flame, .*clock ([+-][\d.]+) s \(error ([\d.]+) s\)", told)
     assert clock is not None, told
     assert abs(float(clock[1])) <= float(clock[2]) + 1e-4, "one host has one clock"
+    mine = ", ".join(f"the same {name}" for name in sorted(data_digests()))
+    assert f" data: {mine or 'none on either host'}" in told
+    assert f" model: {'the same minilm' if model_digests() else 'none on either host'}" in told
 
 
 def test_a_probe_of_what_is_no_broker_is_refused(shared: Shared) -> None:

@@ -218,6 +218,34 @@ def test_single_runs_are_validated(good: RunPair, capsys: Capture) -> None:
     assert "and 43 more" in capsys.readouterr().out
 
 
+def test_all_ended_runs_of_a_folder_are_validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    runs = [write_run(tmp_path / "runs", condition(seed=seed), "sim") for seed in (1, 2, 3)]
+    newer = write_run(tmp_path / "runs", condition(), "sim", time="20260102T101500Z")
+    going = write_run(tmp_path / "runs", condition(seed=4), "sim")
+    (going.path / "verdict.json").unlink()
+    monkeypatch.chdir(tmp_path)
+    for paths in ([], ["runs"]):
+        assert main([*paths, "--validate"]) == 0
+        out, err = capsys.readouterr()
+        assert all(run.label in out for run in (*runs, newer))
+        assert f"left out `{going.label}` has no verdict" in err
+    assert main([str(going.path), "runs", "--validate"]) == 1
+    assert capsys.readouterr().out.count("had nothing to look at") == 5
+
+
+def test_a_folder_in_which_no_run_has_ended_is_named(tmp_path: Path, capsys: Capture) -> None:
+    assert main([str(tmp_path), "--validate"]) == 2
+    assert f"no run has ended in `{tmp_path}`" in capsys.readouterr().err
+
+
+def test_a_run_that_cant_be_read_doesnt_hide_the_others(good: RunPair, capsys: Capture) -> None:
+    (good.real.path / "telemetry" / "aggregator-1.jsonl").write_bytes(b"garbage\n")
+    assert main([*_paths(good), "--validate"]) == 2
+    out, err = capsys.readouterr()
+    assert good.sim.label in out
+    assert "line 1 is corrupt" in err
+
+
 def test_the_script_is_the_command(good: RunPair) -> None:
     script = Path(__file__).parents[2] / "expt_scripts" / "run_parity.py"
     done = execute([executable, str(script), "--help"], capture_output=True, text=True, check=True)

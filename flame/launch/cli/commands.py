@@ -96,6 +96,7 @@ def run(
     prefix_cache: Annotated[bool, _how(help="Keep activations below the first trainable parameter.", show_default=False)] = True,
     level: Annotated[Literal["full", "commits", "summary"], _how(help="How much telemetry.")] = "full",
     blobs: Annotated[Literal["all", "none"], _how(help="Whether journals keep tensors, which replay needs.")] = "all",
+    checkpoint: Annotated[int | None, _how(metavar="M", help="Commits between two checkpoints, 0 for none (sim 25, real 1).")] = None,
     after: Annotated[str | None, _control(metavar="A,B", help="What follows: parity (where there are pairs), sanity, plot.")] = None,
     parity: Annotated[bool, _control(help="Compare the pairs of --mode both (on).")] = True,
     runs: Annotated[Path, _control(metavar="DIR", help="Where run directories are made (runs).")] = Path("runs"),
@@ -127,7 +128,7 @@ def parity(context: typer.Context) -> None:
 
 @app.command(context_settings=DELEGATE, add_help_option=False)
 def check(context: typer.Context) -> None:
-    """Check what single runs must satisfy by themselves: `flame check RUN...` (as `flame parity --validate`)."""
+    """Check what single runs must satisfy by themselves: `flame check RUN...`, or all of a folder (as `flame parity --validate`)."""
     from parity.cli import main as compare
 
     raise typer.Exit(compare(["--validate", "--yes", *context.args]))
@@ -227,13 +228,15 @@ def worker(
 
 @app.command()
 def probe(
-    broker: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker.")],
+    broker: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="A broker. Another host answers through it: `flame probe HOST:PORT --answer` there.")
+    ],
     answer: Annotated[bool, typer.Option("--answer", help="Be the one who is asked, until Ctrl-C or --for.")] = False,
     for_s: Annotated[float, typer.Option("--for", metavar="S", help="With --answer: how long.", callback=over_zero)] = 600.0,
     user: Annotated[str | None, typer.Option("--broker-user", metavar="NAME", help="Its password: $FLAME_BROKER_PASSWORD.")] = None,
     ca: Annotated[str | None, typer.Option("--broker-ca", metavar="FILE", help="The broker's authority, for TLS.")] = None,
 ) -> None:
-    """Whether a broker lets one in, how fast it is, and what the hosts at its other side have."""
+    """Whether a broker lets one in, how fast it is, and what the hosts at its other side have: versions, devices, data, model, clock."""
     from flame.launch.processes import probing
 
     with refusals():

@@ -11,7 +11,7 @@ from flame.launch.screen.consoles import refusals
 export_app = typer.Typer(no_args_is_help=True, help="Write runs in a form that other programs read.")
 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
-Into = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write into.")]
+Into = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run gets a folder in it, named like the run.")]
 
 
 def _shown(*names: str, **rest: Any) -> Any:

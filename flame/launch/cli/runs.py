@@ -55,7 +55,9 @@ def list_runs(
 
 @listing_app.command("prune")
 def prune_runs(
-    keep: Annotated[int | None, typer.Option(metavar="N", min=0, help="The N newest of each kind stay (run-set, ..., world).")] = None,
+    keep: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="The N newest of each run-set, run_fp, world and verdict stay.")
+    ] = None,
     older_than: Annotated[str | None, typer.Option(metavar="AGE", help="Only runs begun longer ago: 30m, 12h, 7d, 2w.")] = None,
     verdict: Verdicts = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
@@ -71,10 +73,11 @@ def prune_runs(
 
 @runs_app.command()
 def status(runs: RunsFolder = Path("runs")) -> None:
-    """What is going on: runs without a verdict, and processes that were left behind."""
+    """What is going on: runs without a verdict, what can't be read, and processes that were left behind."""
     from flame.launch.folder.listing import show_status
 
-    raise typer.Exit(show_status(runs, consoles.out()))
+    with refusals():
+        raise typer.Exit(show_status(runs, consoles.out()))
 
 
 @runs_app.command()

@@ -1,14 +1,18 @@
 """`flame runs` and `flame status`: what lies in the folder of runs, and what is still alive of it.
 
-A run without a verdict is GOING while somebody conducts it, and a CRASH otherwise.
+A run without a verdict is GOING while somebody conducts it, and a CRASH otherwise. One that can't be read, because it is
+corrupt or somebody else's, is UNREADABLE, and no reason not to show the others.
 """
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from flame.config.errors import ConfigError
 from flame.launch.folder.clean import Trace, trace
 from flame.launch.screen.consoles import table
 from flame.launch.screen.progress import GOOD, span
@@ -17,8 +21,9 @@ from flame.telemetry.rundir import RunDir, RunDirError, RunName
 WELL, BAD = 0, 1
 VERDICTS = (
     "COMPLETED", "CONVERGED", "STALLED", "DID_NOT_CONVERGE", "WALL_CEILING", "CRASH", "INTERRUPTED", "STARVED", "DIVERGED", "GOING",
+    "UNREADABLE",
 )  # fmt: skip
-"""What a run can be, the last one while it is."""
+"""What a run can be; the last but one while it is, the last one where nobody knows."""
 
 
 def show_runs(runs: Path, console: Console, only: Sequence[str] = (), verdicts: Sequence[str] = (), *, sizes: bool = False) -> None:
@@ -36,8 +41,13 @@ def show_runs(runs: Path, console: Console, only: Sequence[str] = (), verdicts: 
 
 
 def size_of(path: Path) -> int:
-    """Bytes of the files below a directory."""
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    """Bytes of the files below a directory, as far as they can be seen."""
+    size = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                size += os.lstat(os.path.join(folder, name)).st_size
+    return size
 
 
 def sized(size: int) -> str:
@@ -47,30 +57,42 @@ def sized(size: int) -> str:
 
 
 def show_status(runs: Path, console: Console) -> int:
-    """Runs that are going, that crashed, or that left processes behind. The exit code: 1 when there is a stray."""
+    """Runs that are going, that crashed, can't be read, or left processes behind. The exit code: 1 when there is a stray."""
     found = [(path, verdict_of(path), trace(path)) for path in run_paths(runs)]
     for path, verdict, alive in found:
-        if verdict in ("GOING", "CRASH") or alive.stray:
-            console.print(Text(f"{path.name}  ").append(_style(verdict)).append(_alive(alive)), soft_wrap=True)
+        if verdict in ("GOING", "CRASH", "UNREADABLE") or alive.stray:
+            told = _alive(alive) or (f"  {_fault(path)}" if verdict == "UNREADABLE" else "")
+            console.print(Text(f"{path.name}  ").append(_style(verdict)).append(told), soft_wrap=True)
     if not any(verdict == "GOING" for _, verdict, _ in found):
         console.print(f"nothing is going on in {runs}", markup=False)
     return BAD if any(alive.stray for _, _, alive in found) else WELL
 
 
 def run_paths(runs: Path) -> list[Path]:
-    """Directories that are named like runs, oldest first."""
-    return [path for path in sorted(runs.iterdir()) if path.is_dir() and RunName.parse(path.name)] if runs.is_dir() else []
+    """Directories that are named like runs, oldest first. Raises ConfigError for a folder that can't be read."""
+    try:
+        return [path for path in sorted(runs.iterdir()) if path.is_dir() and RunName.parse(path.name)] if runs.is_dir() else []
+    except OSError as error:
+        raise ConfigError(f"`{runs}` can't be read: {error.strerror}", "give another folder: `--runs DIR`") from None
 
 
 def verdict_of(path: Path) -> str:
     """The stored verdict, or what its absence means."""
-    try:
-        stored = RunDir(path).verdict
-    except RunDirError:
+    if _fault(path) is not None:
         return "UNREADABLE"
+    stored = RunDir(path).verdict
     if stored is not None:
         return stored.verdict
     return "GOING" if trace(path).going else "CRASH"
+
+
+def _fault(path: Path) -> str | None:
+    """Why a run can't be read."""
+    try:
+        _ = RunDir(path).verdict
+    except RunDirError as error:
+        return str(error)
+    return None
 
 
 def _row(path: Path) -> list[Text | str]:

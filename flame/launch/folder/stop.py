@@ -13,6 +13,7 @@ from flame.config.errors import ConfigError, unknown
 from flame.launch.folder.asking import ask
 from flame.launch.folder.clean import clean, trace
 from flame.launch.folder.listing import run_paths, verdict_of
+from flame.telemetry.rundir import is_run
 
 WELL, BAD = 0, 1
 LOOK_S = 0.1
@@ -45,7 +46,7 @@ def stop_run(name: str, runs: Path, out: Console, patience: float = PATIENCE_S) 
 def named(name: str, runs: Path) -> Path:
     """The run of that path, name, or beginning of a name, in the folder `runs`. Raises ConfigError for none, and for several."""
     for path in (Path(name), runs / name):
-        if (path / "condition.json").is_file():
+        if is_run(path):
             return path
     found = [path for path in run_paths(runs) if path.name.startswith(name)]
     if len(found) > 1:

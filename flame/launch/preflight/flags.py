@@ -24,7 +24,7 @@ FIELDS = {
 ALIKE = [1.0]
 """`--delays off`: no trainer is slower than another. A delay of 0 would leave nothing to order updates by."""
 ONLY_SIM, ONLY_REAL = ("pool", "wire", "latency", "draw"), ("broker", "broker_user", "broker_ca", "workers", "remote", "pin")
-CARRYING = (*ONLY_REAL, *ONLY_SIM, "device", "prefix_cache", "level", "blobs")
+CARRYING = (*ONLY_REAL, *ONLY_SIM, "device", "prefix_cache", "level", "blobs", "checkpoint")
 """Flags that say how it is carried out."""
 
 

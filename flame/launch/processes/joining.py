@@ -22,16 +22,15 @@ from flame.core.effects import Stop
 from flame.core.profile import Profile
 from flame.core.time import seconds
 from flame.launch.folder.signals import told
-from flame.launch.preflight.flags import worlds
 from flame.launch.processes.hosting import Spec, serve
+from flame.launch.processes.reaching import connect, reached
 from flame.learn.learner import build
 from flame.runtime import chunks, envelope
 from flame.runtime.access import Access
 from flame.runtime.books import code_digest, presence, write_condition
-from flame.runtime.broker import BrokerError, address
 from flame.runtime.control import Finish
 from flame.runtime.invitation import BadInvitation, Invitation
-from flame.runtime.link import MqttLink, Raw, TransportError, Wiring
+from flame.runtime.link import MqttLink, Raw, Wiring
 from flame.runtime.session import life_of
 from flame.runtime.topics import Topics
 
@@ -67,9 +66,7 @@ AGAIN = "start the run with a larger `--remote`, or wait for one of them to leav
 
 def join(broker: str, run: str, slot: str | None, user: str | None, ca: str | None, wait_s: float, runs: Path, err: Console) -> int:
     """Join, and serve to the end; the exit code. Raises ConfigError, before anything is started, where that can't be."""
-    [given] = worlds("real", {"broker": broker, "broker_user": user, "broker_ca": ca})
-    access = Access.of(given)
-    host, port = _reached(broker)
+    host, port, access = reached(broker, user, ca)
     door = _knock(Topics(run, user), host, port, access, wait_s)
     invitation = door.invitation
     name = door.slot(slot)
@@ -92,13 +89,6 @@ def join(broker: str, run: str, slot: str | None, user: str | None, ca: str | No
     return WELL if stop.verdict == "COMPLETED" else BAD
 
 
-def _reached(broker: str) -> tuple[str, int]:
-    try:
-        return address(broker)
-    except BrokerError as error:
-        raise ConfigError(*str(error).split("\nhint: ")) from None
-
-
 def _serve(spec: Spec, name: str, life: int, nodes: list[str], learner: Any) -> Stop:
     mailbox: SimpleQueue[Any] = SimpleQueue()
     patience = seconds(spec.condition.limits.ready_wait_s)
@@ -112,10 +102,8 @@ def _knock(topics: Topics, host: str, port: int, access: Access, wait_s: float) 
     client = f"flame-knock-{monotonic():.6f}"
     link = MqttLink(Wiring(client, host, port, [topics.invite, topics.presence("+")], topics.echo(client), None, heard.put, access))
     try:
-        link.connect(wait_s)
+        connect(link, wait_s)
         return _door(topics, heard, wait_s)
-    except TransportError as error:
-        raise ConfigError(*str(error).split("\nhint: ")) from None
     finally:
         link.close(LOOK_S)
 

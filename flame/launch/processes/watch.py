@@ -5,6 +5,7 @@
     aggregator dies, or isn't heard        CRASH, with the tail of its log
     broker dies                            it is started again on the same port, at most `respawns` times; one that
                                            isn't ours may be away for `ready_wait_s`
+    no cycle closes                        a note says for whom it waits, once until one closes (the aggregator finds out)
     Ctrl-C, TERM, `flame stop`, CRASH,     the aggregator is asked to end the run, and gets END_WAIT_S for it;
     the wall ceiling                       a second signal ends the wait
 
@@ -24,7 +25,20 @@ from flame.launch.folder.asking import Asked
 from flame.launch.processes.fleet import Child, Fleet
 from flame.launch.screen.ui import Ui
 from flame.runtime.broker import Broker, BrokerError
-from flame.runtime.control import Alive, AskStop, Closed, Crashed, Ended, Finish, Ready, Scored, Silent, WorkerLost, WorkerRestarted
+from flame.runtime.control import (
+    Alive,
+    AskStop,
+    Closed,
+    Crashed,
+    Ended,
+    Finish,
+    Ready,
+    Scored,
+    Silent,
+    Stalled,
+    WorkerLost,
+    WorkerRestarted,
+)
 
 POLL_S = 0.5
 BROKER_CHECK_S = 1.0
@@ -126,6 +140,8 @@ class Watch:
             case Silent(worker, incarnation, why) if incarnation in (None, self._fleet.children[worker].incarnation):
                 self._ui.noted(f"`{worker}` is silent ({why}); it is killed and started again")
                 self._fleet.kill(worker)
+            case Stalled(seconds, waits):
+                self._ui.noted(f"no cycle has closed for {seconds:.0f} s\n{waits}")
             case Crashed(name, error) if name == AGGREGATOR:
                 self._beyond_asking = f"{name}: {error}"
             case Crashed(name, error):

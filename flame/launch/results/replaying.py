@@ -1,5 +1,6 @@
 """`flame replay`: a run's journals, fed to fresh machines, step by step or as a verdict per node."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from flame.config.errors import ConfigError, unknown
@@ -11,25 +12,42 @@ from flame.roles.inbox import RANKS
 from flame.roles.stuck import stuck_table
 from flame.runtime.journal import CorruptJournal, read
 from flame.runtime.replay import Divergence, NodeReplay, Stepped, load_condition, replay, steps
+from flame.telemetry.rundir import RunDir, RunDirError
 
 WELL, BAD = 0, 1
 
 
 def replay_run(run: Path, node: str | None, until: int | None, show: bool) -> int:
     """Replay, print to stdout, return the exit code: 1 when an effect differs, or nothing could be replayed."""
-    if not (run / "condition.json").is_file():
-        raise ConfigError(f"`{run}` is no run directory: it has no condition.json", "give one of `flame runs`")
+    try:
+        RunDir(run)
+    except RunDirError as error:
+        raise ConfigError(str(error), "give one of `flame runs`") from None
     journals = {path: read(path)[0] for path in sorted((run / "journal").glob("*.jsonl"))}
     nodes = sorted({name for header in journals.values() for name in header["nodes"]})
     if node is not None and node not in nodes:
         raise unknown("node", node, nodes, f" in {run.name}")
+    chosen = [path for path, header in journals.items() if node is None or node in header["nodes"]]
+    if until is not None and chosen:
+        _check(until, chosen, run.name)
     try:
         if not (show or until is not None):
             return _verdicts([each for each in replay(run) if node in (None, each.node)])
-        chosen = [path for path, header in journals.items() if node is None or node in header["nodes"]]
         return max([_steps(run, path, node, until, show) for path in chosen], default=BAD)
     except CorruptJournal as error:
         raise ConfigError(str(error), "the run can't be replayed from this journal; run it again") from None
+
+
+def _check(until: int, journals: Sequence[Path], name: str) -> None:
+    """Raises ConfigError for a step that no journal has."""
+    last = max(map(_lines, journals)) - 2  # a header, and steps from 0 on
+    if not 0 <= until <= last:
+        raise ConfigError(f"`--until {until}`: the steps of `{name}` are 0 to {last}", "give one of them, or leave `--until` out")
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
 
 
 def _verdicts(found: list[NodeReplay]) -> int:

@@ -43,15 +43,24 @@ def agreed(question: str, *, unasked: bool = True) -> bool:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """A configuration that can't be run is one message and exit code 2."""
+    """A configuration that can't be run, and a run that can't be read, are one message and exit code 2."""
     import typer
 
     from flame.config.errors import ConfigError
 
     try:
         yield
+    except typer.Exit:
+        raise
     except ConfigError as error:
         err().print(str(error), markup=False, soft_wrap=True)
+        raise typer.Exit(REFUSED) from None
+    except Exception as error:
+        from flame.telemetry.reader import TelemetryError  # what reads frames is heavy, and most commands need none
+
+        if not isinstance(error, TelemetryError):
+            raise
+        err().print(f"error: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(REFUSED) from None
 
 

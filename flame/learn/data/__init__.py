@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flame.config.errors import ConfigError
-from flame.learn.data.dataset import SHIPPED, Dataset, adopt_partitions, data_folder, ensure_partition, find, load
+from flame.learn.data.dataset import SHIPPED, Dataset, adopt_partitions, data_folder, ensure_partition, find, load, present
 from flame.learn.data.sources import IN_WHEEL, PREPARED, Source, named, store
 
-__all__ = ["PREPARED", "Dataset", "data_folder", "ensure_partition", "find", "load", "partition", "prepare"]
+__all__ = ["PREPARED", "Dataset", "data_folder", "ensure_partition", "find", "load", "partition", "prepare", "present"]
 
 Say = Callable[[str], None]
 

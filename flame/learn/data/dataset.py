@@ -51,14 +51,19 @@ def find(name: str, folder: Path) -> Path:
     for place in (folder / name, folder, folder / "data_files"):
         if (path := place / f"{name}_data.h5").exists():
             return path
-    present = sorted({path.name.removesuffix("_data.h5") for pattern in ("*_data.h5", "*/*_data.h5") for path in folder.glob(pattern)})
-    known = f"it has {', '.join(f'`{other}`' for other in present)}" if present else "it has none"
+    there = present(folder)
+    known = f"it has {', '.join(f'`{other}`' for other in there)}" if there else "it has none"
     how = (
         f"run `flame data prepare {name}{' --from DIR' if name == 'agnews' else ''}`"
         if name in PREPARED
         else f"put `{name}_data.h5` there in the FedNLP layout"
     )
     raise ConfigError(f"data set `{name}` isn't in `{folder}`; {known}", f"{how}, or set FLAME_DATA to the folder that has it")
+
+
+def present(folder: Path) -> list[str]:
+    """The names of the data sets that are prepared there."""
+    return sorted({path.name.removesuffix("_data.h5") for pattern in ("*_data.h5", "*/*_data.h5") for path in folder.glob(pattern)})
 
 
 def partition_file(data: Path) -> Path:

@@ -65,10 +65,13 @@ def method_name(kind: str, clients: int, alpha: float) -> str:
 def read_corpus(path: Path) -> Corpus:
     """All samples of a data file. Raises ConfigError when the file isn't one."""
     with _opened(path, "attributes") as file:
-        attributes = json.loads(_text(file["attributes"][()]))
-        index = _index(attributes, file)
-        texts = [_text(file["X"][str(i)][()]) for i in index]
-        names = [_text(file["Y"][str(i)][()]) for i in index]
+        try:
+            attributes = json.loads(_text(file["attributes"][()]))
+            index = _index(attributes, file)
+            texts = [_text(file["X"][str(i)][()]) for i in index]
+            names = [_text(file["Y"][str(i)][()]) for i in index]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"`{path}` isn't in the FedNLP layout: {error}", "give a file that is") from None
     vocab, ids = _vocabulary(attributes.get("label_vocab"), names)
     labels = np.array([_label(name, ids, path) for name in names], np.int64)
     train, test = _split(attributes, index)
@@ -136,7 +139,10 @@ def _opened(path: Path, needs: str | None = None) -> h5py.File:
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise ConfigError(f"`{path}` can't be read as HDF5: {error}", "delete it and prepare the data set again") from None
+        raise ConfigError(
+            f"`{path}` can't be read as HDF5: {error}",
+            "give a file in the FedNLP layout; if `flame data prepare` made this one, delete it and prepare the data set again",
+        ) from None
     if needs is not None and needs not in file:
         held = ", ".join(sorted(file)) or "nothing"
         file.close()
