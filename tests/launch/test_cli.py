@@ -172,7 +172,7 @@ def test_clean_ends_strays_and_goes_on(flame: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(findings, "traces", lambda runs: [] if ended else [stray])
     monkeypatch.setattr(findings, "clean", ended.append)
     assert flame("run", "small", "--dry-run").exit_code == 2
-    assert flame("run", "small", "--dry-run", "--clean").exit_code == 0
+    assert flame("run", "small", "--only", "plain", "--clean").exit_code == 0
     assert ended == [[stray]]
 
 
