@@ -61,9 +61,9 @@ def read_file(path: Path) -> Any:
     try:
         return read_yaml(path.read_text(encoding="utf-8"), path.name)
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path.name} can't be read: byte {error.start} is no UTF-8", "save it as UTF-8") from None
+        raise ConfigError(f"`{path.name}` can't be read: byte {error.start} is no UTF-8", "save it as YAML in UTF-8") from None
     except OSError as error:
-        raise ConfigError(f"{path.name} can't be read: {error.strerror}", "see to it that it may be read") from None
+        raise ConfigError(f"`{path.name}` can't be read: {error.strerror}", "see to it that it may be read") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ PARSED_ONLY = {
     "flame run quick --mode both --broker": "needs that broker; tests/pairs/test_hosts.py",
     "flame replicate": "makes three real runs; tests/launch/test_calibrate.py",
     "flame parity runs --watch": "watches for minutes; tests/parity/test_watch.py",
+    "flame figs figs_phones.yaml": "draws a study of nine runs on AG News",
+    "flame figs figs_sweeps.yaml": "draws sweeps of an hour; tests/figures/test_families.py has a small one",
+    "flame parity REAL SIM --rung": "needs a rung of somebody's own; the tutorial has one, and tests/parity/test_guests.py",
     "flame --install-completion": "changes the shell of whoever runs the tests",
 }
 """How commands begin that are only parsed, by test_commands, and why."""

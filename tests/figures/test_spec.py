@@ -64,7 +64,7 @@ ONE: dict[str, Any] = {"one": {"family": "learning", "arms": ["fwdllm"]}}
         ),
         ({"one": {"family": "ablation", "parts": ["a"]}}, {}, '`parts` is `["a"]` in figures.one\nhint: list 1 more'),
         ({"one": {"family": "ablation", "parts": []}}, {}, "`parts` is `[]` in figures.one\nhint: list 2 more"),
-        ({"one": {"family": "ablation", "parts": ["a", "b", "c"]}}, {}, "in figures.one\nhint: list 2 at most"),
+        ({"one": {"family": "ablation", "parts": ["a", "b", "c"]}}, {}, "in figures.one\nhint: give at most 2 entries"),
         (ONE, {"target": "high"}, '`target` is `"high"` in figs.yaml\nhint: give a number'),
         (ONE, {"target": "0.8"}, "hint: give a number, without quotes: `target: 0.8`"),
         (ONE, {"looks": {"fwdllm": {"colour": "blue"}}}, "`colour`: `blue` is no colour in looks.fwdllm\nhint: write it in hex"),
@@ -176,7 +176,7 @@ def test_a_run_is_given_for_an_arm_that_there_is(figs: Callable[..., Path], tmp_
 @pytest.mark.parametrize("kind", [Figs, load])
 def test_a_file_that_is_no_text_is_refused(kind: Callable[[Path], object], tmp_path: Path) -> None:
     (tmp_path / "it.yaml").write_bytes("arms: {é: 1}".encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"it\.yaml can't be read: byte 7 is no UTF-8"):
+    with pytest.raises(ConfigError, match=r"`it\.yaml` can't be read: byte 7 is no UTF-8"):
         kind(tmp_path / "it.yaml")
 
 

@@ -41,6 +41,7 @@ def test_what_can_not_work_at_any_point_is_said_once(
     swept: Callable[..., None], sections: dict[str, Any], flame: Flame, tmp_path: Path, begun: list[str]
 ) -> None:
     sections["run_sets"]["small"] |= {"task": "text", "data": "r8", "partition": {"type": "niid_label"}}
+    del sections["run_sets"]["small"]["toy"]
     swept(grid={"server_opt.lr": [0.1, 0.2, 0.3]})
     for rest in ([], ["--force"], ["--dry-run"]):
         done = flame("sweep", "it", *rest)
@@ -104,7 +105,7 @@ def test_a_learner_of_each_shape_is_built_once_and_one_of_each_size_measured(
 
 def test_so_many_run_at_once_as_the_measured_size_leaves_room_for() -> None:
     def room(cores: int, available: int, needed: int) -> int:
-        return Findings((), Machine(cores, available, needed)).room
+        return Findings((), Machine(cores, available, needed // 2, needed)).room
 
     size = 1 << 30
     assert room(8, 4 * (size + BOOKS_BYTES), size) == 4

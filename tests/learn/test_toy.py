@@ -93,7 +93,8 @@ from flame.config import Condition
 from flame.core.tasks import Evaluate, Gradient
 from flame.learn.learner import build
 for task in ("toy", "surrogate"):
-    learner = build(Condition(task=task, stop={"cycles": 1}, partition={"type": "niid_label"}))
+    skewed = {"partition": {"type": "niid_label"}} if task == "toy" else {}
+    learner = build(Condition(task=task, stop={"cycles": 1}, **skewed))
     facts = learner.facts
     print(facts.data, facts.init.digest, learner.run(Gradient("t3", 1, 2, 99, facts.init)), learner.run(Evaluate(1, facts.init)))
 print([name for name in ("torch", "transformers") if name in sys.modules])

@@ -43,7 +43,7 @@ class Findings:
     @property
     def room(self) -> int:
         """How many simulations this machine holds at once."""
-        return max(1, min(self.machine.cores, self.machine.available // (self.machine.needed + BOOKS_BYTES)))
+        return max(1, min(self.machine.cores, self.machine.available // (self.machine.most + BOOKS_BYTES)))
 
 
 def examine(arms: Sequence[Arm], runs: Path) -> Findings:
