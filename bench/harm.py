@@ -16,9 +16,9 @@ from flame.core.messages import Update
 from flame.core.tensor import Tensor
 from flame.launch.processes import mains as processes
 from flame.policies.select import Random
-from flame.runtime import codec
-from flame.runtime.compute import Beside
-from flame.runtime.mqtt import MqttTransport
+from flame.runtime.compute.executors import Beside
+from flame.runtime.transport import codec
+from flame.runtime.transport.mqtt import MqttTransport
 
 HARM = "FLAME_HARM"
 

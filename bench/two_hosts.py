@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-from flame.runtime.access import PASSWORD
+from flame.runtime.transport.access import PASSWORD
 from tests.pairs.hosts import USERS, configured
 
 A, B, PORT, USER = "10.77.0.1", "10.77.0.2", 8883, "alice"

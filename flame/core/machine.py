@@ -1,7 +1,7 @@
 """What a role is to a driver: events in, effects out.
 
 A machine owns no clock, socket, thread, file or generator. Feeding it the same events at the same
-`now` gives the same effects, which is what makes a journal a proof (`flame.runtime.replay`).
+`now` gives the same effects, which is what makes a journal a proof (`flame.runtime.books.replay`).
 """
 
 from collections.abc import Sequence

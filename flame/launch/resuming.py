@@ -10,7 +10,7 @@ from flame.config.outside import changed
 from flame.launch.folder.clean import trace
 from flame.launch.run import resume
 from flame.launch.screen.progress import GOOD, progress
-from flame.runtime.checkpoint import NoCheckpoint
+from flame.runtime.books.checkpoint import NoCheckpoint
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir
 

@@ -32,16 +32,16 @@ from flame.learn.device import visible
 from flame.learn.learner import Facts, Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.access import Access
 from flame.runtime.aggregator_side import Standing
-from flame.runtime.books import Books, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
-from flame.runtime.broker import BrokerError, open_broker
-from flame.runtime.checkpoint import Checkpoint, keeper
-from flame.runtime.compute import Executor, Inline, Pool
-from flame.runtime.latency import latency_of
-from flame.runtime.meter import Meter
-from flame.runtime.rewind import rewind
+from flame.runtime.books.checkpoint import Checkpoint, keeper
+from flame.runtime.books.process_books import Books, code_digest, open_books, verdict_of, write_aside, write_condition, write_verdict
+from flame.runtime.books.rewind import rewind
+from flame.runtime.brokers.broker import BrokerError, open_broker
+from flame.runtime.compute.executors import Executor, Inline, Pool
+from flame.runtime.compute.latency import latency_of
+from flame.runtime.compute.meter import Meter
 from flame.runtime.sim import Simulation, State
+from flame.runtime.transport.access import Access
 from flame.telemetry.reader import Telemetry, compact
 from flame.telemetry.records import AggEval, AggRound, Record, StepTiming
 from flame.telemetry.rundir import Parent, Verdict

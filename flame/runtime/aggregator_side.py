@@ -33,12 +33,12 @@ from flame.runtime.control import (
     WorkerLost,
     WorkerRestarted,
 )
-from flame.runtime.invitation import Invitation
 from flame.runtime.jobs import Pending
-from flame.runtime.liveness import Liveness
-from flame.runtime.mqtt import Inbound
 from flame.runtime.real import Driver
-from flame.runtime.session import Dispatches, life_of
+from flame.runtime.transport.invitation import Invitation
+from flame.runtime.transport.liveness import Liveness
+from flame.runtime.transport.mqtt import Inbound
+from flame.runtime.transport.session import Dispatches, life_of
 from flame.telemetry.records import AggEval, AggRound, Fault, Lateness, Peer
 
 WAITED_FOR = 5

@@ -6,7 +6,7 @@ from time import monotonic_ns
 from flame.core.events import TimerKey
 from flame.core.tasks import Task
 from flame.core.time import in_seconds
-from flame.runtime.compute import Computed
+from flame.runtime.compute.executors import Computed
 
 
 @dataclass(slots=True)

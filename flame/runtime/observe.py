@@ -3,7 +3,7 @@
 from flame.core.machine import IllegalEvent
 from flame.core.messages import Assign, Message, Update, Weights
 from flame.core.time import clock_text
-from flame.runtime import codec
+from flame.runtime.transport import codec
 from flame.telemetry.records import Comm
 
 

@@ -24,14 +24,14 @@ from flame.core.machine import IllegalEvent, Machine
 from flame.core.messages import Message, Update
 from flame.core.tasks import Task
 from flame.core.time import in_seconds
-from flame.runtime import codec
-from flame.runtime.compute import Beside, Computed
+from flame.runtime.books.journal import Blank, Journal
+from flame.runtime.compute.executors import Beside, Computed
+from flame.runtime.compute.meter import Meter
 from flame.runtime.control import Order
 from flame.runtime.jobs import Job, Pending
-from flame.runtime.journal import Blank, Journal
-from flame.runtime.meter import Meter
-from flame.runtime.mqtt import Connected, Disconnected, Inbound, MqttTransport, Raw, Refused
 from flame.runtime.observe import comm_record, located
+from flame.runtime.transport import codec
+from flame.runtime.transport.mqtt import Connected, Disconnected, Inbound, MqttTransport, Raw, Refused
 from flame.telemetry.records import Fault, TrainerRound
 from flame.telemetry.writer import Sink
 

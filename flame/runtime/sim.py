@@ -26,11 +26,11 @@ from flame.core.messages import AGGREGATOR, Assign, Message, Update
 from flame.core.tasks import Task
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime import codec
-from flame.runtime.compute import Executor, Ticket
-from flame.runtime.journal import Blank, Journal
-from flame.runtime.latency import Latency, Prompt
+from flame.runtime.books.journal import Blank, Journal
+from flame.runtime.compute.executors import Executor, Ticket
+from flame.runtime.compute.latency import Latency, Prompt
 from flame.runtime.observe import comm_record, located
+from flame.runtime.transport import codec
 from flame.telemetry.records import AggEval, AggRound, TrainerRound
 from flame.telemetry.writer import Sink
 

@@ -10,9 +10,9 @@ from flame.core.machine import Machine
 from flame.core.messages import AGGREGATOR, Assign, Heartbeat, Message, Presence, Update
 from flame.core.time import in_seconds
 from flame.runtime.control import Order, Orphaned, Ready, Report
-from flame.runtime.mqtt import Inbound
 from flame.runtime.real import Driver
-from flame.runtime.session import Answers
+from flame.runtime.transport.mqtt import Inbound
+from flame.runtime.transport.session import Answers
 from flame.telemetry.records import Fault
 
 

@@ -132,7 +132,7 @@ def journal_steps(run: Run, node: str) -> Iterator[dict[str, Any]]:
     """The recorded steps of the first journal that hosts `node`, in order. Raises CorruptJournal; nothing without one."""
     path = _journal(run.dir.path / "journal", node)
     if path is not None:
-        from flame.runtime.journal import read
+        from flame.runtime.books.journal import read
 
         yield from (step for step in read(path)[1] if step["node"] == node)
 
@@ -152,7 +152,7 @@ def _hosts(path: Path) -> list[str]:
 
 
 def _from_journal(run: Run, view: View) -> Released:
-    from flame.runtime.journal import CorruptJournal
+    from flame.runtime.books.journal import CorruptJournal
 
     found, reader = Released(), _Steps(view)
     try:

@@ -24,7 +24,7 @@ def replayed(run: Run) -> list[Replayed]:
 
 def replayed_if_readable(run: Run) -> list[Replayed]:
     """The same; nothing where a journal can't be read, which P0 reports."""
-    from flame.runtime.journal import CorruptJournal
+    from flame.runtime.books.journal import CorruptJournal
 
     try:
         return run.derived(replayed)
@@ -33,6 +33,6 @@ def replayed_if_readable(run: Run) -> list[Replayed]:
 
 
 def _replay(path: Path) -> list[Replayed]:
-    from flame.runtime.replay import replay  # machines are run again here, and nowhere else in this package
+    from flame.runtime.books.replay import replay  # machines are run again here, and nowhere else in this package
 
     return list(replay(path))

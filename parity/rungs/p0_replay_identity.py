@@ -14,7 +14,7 @@ def replay_identity(pair: Pair, window: Window) -> Finding:
     Why: it splits every parity failure in two. If replay differs, the machine is not a function of its
         inputs, which is always a bug; if it doesn't, the inputs differed, and the first differing
         released row names the place.
-    Reads: journal/ and blobs/ of both runs, by `flame.runtime.replay`.
+    Reads: journal/ and blobs/ of both runs, by `flame.runtime.books.replay`.
     Statistic: number of nodes whose replay differs.
     Tolerance: 0.
     Known limits: without blobs (tensors are not kept) a replay isn't possible, and the rung is SKIP with

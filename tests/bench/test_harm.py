@@ -10,7 +10,7 @@ from bench import harm
 from flame.config import Condition
 from flame.core.tasks import Gradient, GradientResult
 from flame.learn.learner import build
-from flame.runtime.compute import Beside, Computed
+from flame.runtime.compute.executors import Beside, Computed
 
 HARMED, PLAIN = 7, 8
 """Ids of assigns."""

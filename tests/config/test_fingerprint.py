@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from flame.config import Condition, World
 from flame.config.fingerprint import SHARED, condition_fp, run_fp
-from flame.runtime.books import write_condition
+from flame.runtime.books.process_books import write_condition
 
 PLAIN: dict[str, Any] = {"task": "text", "data": "r8", "stop": {"cycles": 5}}
 

@@ -20,9 +20,9 @@ import paho.mqtt.publish
 from flame.config.condition import Limits
 from flame.core.messages import Presence
 from flame.core.profile import Profile
-from flame.runtime.broker import PrivateBroker, find_mosquitto, open_broker
-from flame.runtime.link import Connected, Disconnected, Link, Mail, MqttLink, Raw, Wiring
-from flame.runtime.mqtt import Inbound, MqttTransport, Refused
+from flame.runtime.brokers.broker import PrivateBroker, find_mosquitto, open_broker
+from flame.runtime.transport.link import Connected, Disconnected, Link, Mail, MqttLink, Raw, Wiring
+from flame.runtime.transport.mqtt import Inbound, MqttTransport, Refused
 
 from .loopback import Hub, LoopbackLink
 

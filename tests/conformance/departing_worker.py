@@ -6,7 +6,7 @@ import threading
 from flame.config.condition import Limits
 from flame.core.messages import Presence
 from flame.core.profile import Profile
-from flame.runtime.mqtt import MqttTransport
+from flame.runtime.transport.mqtt import MqttTransport
 
 
 def main(run: str, name: str, host: str, port: str, *nodes: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import monotonic_ns
 
-from flame.runtime.link import Connected, Disconnected, Raw, TransportError, Wiring
+from flame.runtime.transport.link import Connected, Disconnected, Raw, TransportError, Wiring
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from flame.core.messages import Presence
 from flame.core.profile import Profile
-from flame.runtime import chunks, codec, envelope
-from flame.runtime.envelope import Envelope, EnvelopeError
-from flame.runtime.link import Raw, TransportError
-from flame.runtime.mqtt import Inbound, MqttTransport, Refused
+from flame.runtime.transport import chunks, codec, envelope
+from flame.runtime.transport.envelope import Envelope, EnvelopeError
+from flame.runtime.transport.link import Raw, TransportError
+from flame.runtime.transport.mqtt import Inbound, MqttTransport, Refused
 
 from .arms import Loopback, connect
 from .test_transport import packets, update

@@ -11,10 +11,10 @@ import pytest
 from flame.config.condition import Limits
 from flame.core.messages import Assign, End, Heartbeat, Message, Payload, Update, Weights
 from flame.core.tensor import Tensor
-from flame.runtime import chunks, codec, envelope
-from flame.runtime.envelope import Envelope
-from flame.runtime.link import Connected, Disconnected, MqttLink, TransportError
-from flame.runtime.mqtt import Inbound, MqttTransport
+from flame.runtime.transport import chunks, codec, envelope
+from flame.runtime.transport.envelope import Envelope
+from flame.runtime.transport.link import Connected, Disconnected, MqttLink, TransportError
+from flame.runtime.transport.mqtt import Inbound, MqttTransport
 
 from .arms import Arm, Loopback, Peer, connect, retained
 from .conftest import Bench

@@ -20,9 +20,9 @@ from flame.core.messages import AGGREGATOR
 from flame.learn.learner import Learner, build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.books import open_books, write_condition
-from flame.runtime.compute import Executor, Inline
-from flame.runtime.journal import read
+from flame.runtime.books.journal import read
+from flame.runtime.books.process_books import open_books, write_condition
+from flame.runtime.compute.executors import Executor, Inline
 from flame.runtime.sim import Outcome, Simulation
 
 TOY: dict[str, Any] = {

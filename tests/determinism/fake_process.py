@@ -17,9 +17,9 @@ from flame.core.machine import Machine
 from flame.core.messages import AGGREGATOR, End, Heartbeat, Message, Presence
 from flame.core.tasks import Task
 from flame.core.time import seconds
-from flame.runtime import codec
-from flame.runtime.compute import attempt
-from flame.runtime.mqtt import Inbound
+from flame.runtime.compute.executors import attempt
+from flame.runtime.transport import codec
+from flame.runtime.transport.mqtt import Inbound
 
 if TYPE_CHECKING:
     from .jitter import World

@@ -35,7 +35,7 @@ from flame.roles.trainer import Trainer
 from flame.runtime import aggregator_side
 from flame.runtime.aggregator_side import AggregatorSide
 from flame.runtime.control import Order, Report, Silent, WorkerLost, WorkerRestarted
-from flame.runtime.mqtt import Inbound
+from flame.runtime.transport.mqtt import Inbound
 from flame.runtime.worker_side import WorkerSide
 
 from .fake_process import Process, inbound

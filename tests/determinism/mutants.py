@@ -27,10 +27,10 @@ from flame.roles.dispatcher import Dispatcher
 from flame.roles.inbox import EVAL, FAULT, JOIN, STOP, UPDATE, Handle, Inbox
 from flame.roles.roster import FreeNodes, Roster, Row
 from flame.roles.trainer import Trainer
-from flame.runtime import liveness
 from flame.runtime.aggregator_side import AggregatorSide
-from flame.runtime.liveness import Liveness
-from flame.runtime.session import Answers, Dispatches
+from flame.runtime.transport import liveness
+from flame.runtime.transport.liveness import Liveness
+from flame.runtime.transport.session import Answers, Dispatches
 
 
 def _same(condition: Condition) -> Condition:

@@ -31,8 +31,8 @@ from flame.core.events import StopAsked
 from flame.learn.surrogate import SurrogateLearner
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.compute import Inline
-from flame.runtime.journal import Journal
+from flame.runtime.books.journal import Journal
+from flame.runtime.compute.executors import Inline
 from flame.runtime.sim import Simulation
 from flame.telemetry.records import AggEval, AggRound
 from flame.telemetry.writer import Silence

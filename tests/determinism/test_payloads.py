@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from flame.config import Condition, World
 from flame.config.condition import Wan
-from flame.runtime.replay import replay
+from flame.runtime.books.replay import replay
 
 from .digests import condition, sequence, simulate
 

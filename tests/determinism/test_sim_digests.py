@@ -13,7 +13,7 @@ import pytest
 
 from flame.config import World
 from flame.learn.learner import build
-from flame.runtime.compute import Pool
+from flame.runtime.compute.executors import Pool
 
 from .digests import CONDITIONS, condition, digest, sequence, simulate
 

@@ -11,7 +11,7 @@ import pytest
 
 from flame.config import Condition, World
 from flame.learn.learner import Learner, build
-from flame.runtime.compute import Pool
+from flame.runtime.compute.executors import Pool
 
 from .digests import digest, sequence, simulate
 

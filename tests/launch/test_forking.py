@@ -9,7 +9,7 @@ import pytest
 import flame
 from flame.config import Condition
 from flame.launch.run import Run
-from flame.runtime.replay import replay
+from flame.runtime.books.replay import replay
 from flame.telemetry.rundir import Parent, RunDir
 
 from .conftest import Flame

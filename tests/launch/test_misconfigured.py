@@ -192,7 +192,7 @@ def _strays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _no_mosquitto(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flame.runtime.broker.find_mosquitto", lambda: None)
+    monkeypatch.setattr("flame.runtime.brokers.broker.find_mosquitto", lambda: None)
 
 
 def _no_amqtt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_a_broker_that_does_not_answer_is_refused(refused: Refused) -> None:
 
 
 def test_a_missing_broker_program_is_refused(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flame.runtime.broker.find_mosquitto", lambda: None)
+    monkeypatch.setattr("flame.runtime.brokers.broker.find_mosquitto", lambda: None)
     assert "`--broker mosquitto`: the program isn't installed; run `apt-get install mosquitto`" in refused(
         ["run", "small", "--broker", "mosquitto", *REAL]
     )

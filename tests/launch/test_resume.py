@@ -16,9 +16,9 @@ import pytest
 import flame
 from flame.config import Condition, World
 from flame.launch.run import resume
-from flame.runtime import journal
-from flame.runtime.checkpoint import Checkpoint, NoCheckpoint
-from flame.runtime.replay import replay
+from flame.runtime.books import journal
+from flame.runtime.books.checkpoint import Checkpoint, NoCheckpoint
+from flame.runtime.books.replay import replay
 from flame.telemetry.rundir import RunDir
 
 PLAIN: dict[str, Any] = {
@@ -127,7 +127,7 @@ def test_the_flag_says_how_often(asked: list[str], kept: int | None, flame: Any,
 
 def test_another_code_refuses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = flame.run(Condition.model_validate(PLAIN), runs=tmp_path)
-    monkeypatch.setattr("flame.runtime.checkpoint.code_digest", lambda: "0.0.0+else")
+    monkeypatch.setattr("flame.runtime.books.checkpoint.code_digest", lambda: "0.0.0+else")
     with pytest.raises(NoCheckpoint, match=r"was written by other code .*this is 0\.0\.0\+else"):
         Checkpoint.read(done.path)
 

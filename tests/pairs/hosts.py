@@ -12,9 +12,9 @@ from time import monotonic, sleep
 import trustme
 
 from flame.config.condition import Limits
-from flame.runtime.access import PASSWORD, Access
-from flame.runtime.broker import LOOPBACK, _free_port, find_mosquitto, mosquitto_configuration
-from flame.runtime.probe import probe
+from flame.runtime.brokers.broker import LOOPBACK, _free_port, find_mosquitto, mosquitto_configuration
+from flame.runtime.transport.access import PASSWORD, Access
+from flame.runtime.transport.probe import probe
 
 USERS = {"alice": "alice's secret", "bob": "bob's secret"}
 ACL = "pattern readwrite flame/%u/#\n"

@@ -14,8 +14,8 @@ import pytest
 
 from flame.core.messages import Assign, Payload, Update
 from flame.core.tensor import Tensor
-from flame.runtime import codec
-from flame.runtime.replay import replay
+from flame.runtime.books.replay import replay
+from flame.runtime.transport import codec
 from flame.telemetry.rundir import RunDir
 
 from .support import (
@@ -150,8 +150,8 @@ def test_strangers_on_the_broker_change_nothing(tmp_path: Path):
 def _shout(path: Path) -> None:
     import paho.mqtt.client as mqtt
 
-    from flame.runtime import chunks, envelope
-    from flame.runtime.envelope import Envelope
+    from flame.runtime.transport import chunks, envelope
+    from flame.runtime.transport.envelope import Envelope
 
     zero = Tensor("float64", (60,), bytes(480))
     update = codec.encode(Update(999_999, 0, 0, 0, 0, Payload("dense", {"delta": zero}), 8, 0.0, 0.0, 0.0))

@@ -16,13 +16,13 @@ from flame.config.errors import ConfigError
 from flame.launch.processes.joining import join
 from flame.launch.processes.probing import data_digests, model_digests
 from flame.launch.screen.ui import Quiet
-from flame.runtime.access import PASSWORD
-from flame.runtime.books import code_digest
-from flame.runtime.broker import find_mosquitto
-from flame.runtime.invitation import BadInvitation, Invitation
-from flame.runtime.link import MqttLink, Raw, Wiring
-from flame.runtime.replay import replay
-from flame.runtime.topics import Topics
+from flame.runtime.books.process_books import code_digest
+from flame.runtime.books.replay import replay
+from flame.runtime.brokers.broker import find_mosquitto
+from flame.runtime.transport.access import PASSWORD
+from flame.runtime.transport.invitation import BadInvitation, Invitation
+from flame.runtime.transport.link import MqttLink, Raw, Wiring
+from flame.runtime.transport.topics import Topics
 from flame.telemetry.rundir import RunDir
 
 from .hosts import USERS, Shared, command, shared_broker, worker

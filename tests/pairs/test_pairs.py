@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from flame.config.devices import profiles
-from flame.runtime.replay import replay
+from flame.runtime.books.replay import replay
 from flame.telemetry.rundir import RunDir
 from parity.engine import check, pair_of
 from parity.rungs import LADDER

@@ -6,8 +6,8 @@ import pytest
 
 from flame.config import World
 from flame.launch.run import resume
-from flame.runtime.checkpoint import NoCheckpoint
-from flame.runtime.replay import replay
+from flame.runtime.books.checkpoint import NoCheckpoint
+from flame.runtime.books.replay import replay
 
 from .support import ASYNC, GATED, SCALARS, Harm, broken, condition, cycles, kill_aggregator, members, released, run_for_real, simulate
 

@@ -26,9 +26,9 @@ from flame.policies.select.oort import Preferred, State, bounds_of, preferred_du
 from flame.policies.select.pacer import Pacer, Pacing, exploiting, paced
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.compute import Inline
-from flame.runtime.journal import Journal
-from flame.runtime.replay import replay
+from flame.runtime.books.journal import Journal
+from flame.runtime.books.replay import replay
+from flame.runtime.compute.executors import Inline
 from flame.runtime.sim import Simulation
 from flame.telemetry.records import Score, Selection
 from flame.telemetry.writer import Silence

@@ -17,7 +17,7 @@ from flame.learn.params import vector
 from flame.policies.payload import UP, Terms
 from flame.policies.payload.rules import KEPT
 from flame.roles.trainer import Trainer
-from flame.runtime.session import Dispatches
+from flame.runtime.transport.session import Dispatches
 from flame.telemetry.records import Dispatch
 from tests.stage import PLAIN, Heard, Stage, condition, numbers
 

@@ -9,7 +9,7 @@ import flame
 from flame.config import Condition
 from flame.launch.run import Run
 from flame.policies.sizes import SizesView
-from flame.runtime.replay import replay
+from flame.runtime.books.replay import replay
 from flame.telemetry.records import AggRound
 from tests.stage import Stage
 from tests.stage import condition as stage_condition

@@ -15,8 +15,8 @@ from flame.roles.aggregator import Aggregator
 from flame.runtime import aggregator_side
 from flame.runtime.aggregator_side import AggregatorSide
 from flame.runtime.control import Stalled
-from flame.runtime.mqtt import Inbound
-from flame.runtime.session import incarnation_of, life_of
+from flame.runtime.transport.mqtt import Inbound
+from flame.runtime.transport.session import incarnation_of, life_of
 from flame.telemetry.records import AggRound
 
 

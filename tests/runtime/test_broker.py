@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from flame.config.condition import Limits
-from flame.runtime import broker as broker_module
-from flame.runtime.broker import BrokerError, ExternalBroker, PrivateBroker, mosquitto_configuration, open_broker
-from flame.runtime.probe import probe
+from flame.runtime.brokers import broker as broker_module
+from flame.runtime.brokers.broker import BrokerError, ExternalBroker, PrivateBroker, mosquitto_configuration, open_broker
+from flame.runtime.transport.probe import probe
 
 BOUND_S = 10.0
 KINDS = [
@@ -82,7 +82,7 @@ def test_a_private_broker_starts_answers_restarts_on_its_port_and_stops(kind: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broker_ends_with_who_started_it_even_by_kill_9(kind: str, tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib, threading; from flame.config.condition import Limits; from flame.runtime.broker import open_broker;"
+        "import sys, pathlib, threading; from flame.config.condition import Limits; from flame.runtime.brokers.broker import open_broker;"
         "b = open_broker(sys.argv[1], pathlib.Path(sys.argv[2]), Limits()); b.start(10.0); print(b.pid, flush=True);"
         "threading.Event().wait(60)"
     )
@@ -183,7 +183,7 @@ def test_a_broker_of_others_is_only_asked(tmp_path: Path) -> None:
 def test_the_probe_tells_what_is_no_broker(answer: bytes, says: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = subprocess.Popen(
-            [sys.executable, "-c", f"from flame.runtime.probe import probe; probe('127.0.0.1', {server.getsockname()[1]}, 5.0)"],
+            [sys.executable, "-c", f"from flame.runtime.transport.probe import probe; probe('127.0.0.1', {server.getsockname()[1]}, 5.0)"],
             stderr=subprocess.PIPE,
             text=True,
         )

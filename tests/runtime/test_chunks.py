@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.runtime import chunks
-from flame.runtime.chunks import HEADER, ChunkError, Reassembly, parse, sender_of, split
+from flame.runtime.transport import chunks
+from flame.runtime.transport.chunks import HEADER, ChunkError, Reassembly, parse, sender_of, split
 
 SENDER = sender_of("run", "t0", "a")
 

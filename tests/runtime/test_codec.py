@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from flame.core.messages import Assign, End, Heartbeat, Message, Payload, Presence, Update, Weights
 from flame.core.profile import Profile
 from flame.core.tensor import ITEM_BYTES, Tensor
-from flame.runtime import codec
-from flame.runtime.codec import CodecError, decode, encode, size
+from flame.runtime.transport import codec
+from flame.runtime.transport.codec import CodecError, decode, encode, size
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COUNT = st.integers(0, 2**63 - 1)

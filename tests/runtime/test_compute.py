@@ -12,7 +12,7 @@ import pytest
 from flame.config.condition import Condition
 from flame.core.tasks import EvalResult, Evaluate, Gradient, GradientResult, Result, Task
 from flame.learn.learner import Facts, build
-from flame.runtime.compute import Beside, Computed, Inline, Pool, attempt
+from flame.runtime.compute.executors import Beside, Computed, Inline, Pool, attempt
 from tests.stage import condition, numbers
 
 PATIENCE = 20.0

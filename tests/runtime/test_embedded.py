@@ -1,4 +1,4 @@
-"""What amqtt does wrong by itself, one test for each override in `flame.runtime.embedded`, with clients that know nothing of it."""
+"""What amqtt does wrong by itself, one test for each override in `flame.runtime.brokers.embedded`, with clients that know nothing of it."""
 
 import asyncio
 import queue
@@ -13,8 +13,8 @@ from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
 from flame.config.condition import Limits
-from flame.runtime import embedded
-from flame.runtime.broker import PrivateBroker, open_broker
+from flame.runtime.brokers import embedded
+from flame.runtime.brokers.broker import PrivateBroker, open_broker
 
 pytestmark = pytest.mark.real
 BOUND_S = 10.0

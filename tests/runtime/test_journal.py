@@ -14,8 +14,8 @@ from flame.core.events import Received, Started, StopAsked
 from flame.core.messages import Assign, Payload
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout, tensor
-from flame.runtime.blobs import Blobs
-from flame.runtime.journal import Blank, CorruptJournal, Header, Journal, dump, read
+from flame.runtime.books.blobs import Blobs
+from flame.runtime.books.journal import Blank, CorruptJournal, Header, Journal, dump, read
 
 THETA = tensor(np.array([1.0, 2.0]))
 ASSIGN = Assign(1, 0, 0, 0, 0, 0, 9, 0, Payload("full", {"theta": THETA}))

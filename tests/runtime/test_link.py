@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from flame.config.condition import Limits
-from flame.runtime import link as link_module
-from flame.runtime.broker import PrivateBroker, open_broker
-from flame.runtime.link import Connected, Disconnected, Mail, MqttLink, Raw, TransportError, Wiring
+from flame.runtime.brokers.broker import PrivateBroker, open_broker
+from flame.runtime.transport import link as link_module
+from flame.runtime.transport.link import Connected, Disconnected, Mail, MqttLink, Raw, TransportError, Wiring
 
 pytestmark = pytest.mark.real
 BOUND_S = 10.0

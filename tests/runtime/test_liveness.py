@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from flame.core.time import SECOND
-from flame.runtime.liveness import LONG_COMPUTE, REMEMBERED, TIMES_MEDIAN, Liveness
+from flame.runtime.transport.liveness import LONG_COMPUTE, REMEMBERED, TIMES_MEDIAN, Liveness
 
 GRACE = 15 * SECOND
 

@@ -12,9 +12,9 @@ from flame.config import Condition, World
 from flame.core.machine import IllegalEvent
 from flame.core.tasks import Gradient, GradientResult, Result, Task
 from flame.learn.learner import build
-from flame.runtime.compute import Finished, Inline, Ticket
-from flame.runtime.journal import CorruptJournal
-from flame.runtime.replay import NodeReplay, load_condition, replay, steps
+from flame.runtime.books.journal import CorruptJournal
+from flame.runtime.books.replay import NodeReplay, load_condition, replay, steps
+from flame.runtime.compute.executors import Finished, Inline, Ticket
 from tests.determinism.digests import condition, simulate
 from tests.stage import numbers
 

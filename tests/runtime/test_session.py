@@ -14,7 +14,7 @@ import pytest
 
 from flame.core.messages import AGGREGATOR, Assign, End, Message, Payload, Update, Weights
 from flame.core.tensor import Tensor
-from flame.runtime.session import Answers, Dispatches
+from flame.runtime.transport.session import Answers, Dispatches
 
 RESEND = 5
 

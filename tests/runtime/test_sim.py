@@ -17,10 +17,10 @@ from flame.core.tasks import EvalResult, Evaluate, Gradient, GradientResult, Tas
 from flame.learn.learner import build
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.codec import size
-from flame.runtime.compute import Finished, Inline, Ticket
-from flame.runtime.journal import Blank
+from flame.runtime.books.journal import Blank
+from flame.runtime.compute.executors import Finished, Inline, Ticket
 from flame.runtime.sim import Outcome, Simulation
+from flame.runtime.transport.codec import size
 from flame.telemetry.records import AggEval, AggRound, Comm, Level, RunEnd, TrainerRound
 from flame.telemetry.writer import Silence
 from tests.stage import condition, numbers

@@ -152,7 +152,7 @@ def sweep(
     runs: RunsFolder = Path("runs"),
 ) -> None:
     """Simulate a run-set over a grid or list of points; what is there already isn't run again."""
-    from flame.launch import sweep as swept
+    from flame.launch.sweeping import sweep as swept
 
     with refusals():
         raise typer.Exit(swept.sweep(name, experiments, runs, jobs, consoles.out(), consoles.err(), dry_run=dry_run, force=force))

@@ -57,7 +57,7 @@ def _folder(runs: Path) -> Iterator[Issue]:
 
 
 def _latency(sim: World | None) -> Iterator[Issue]:
-    from flame.runtime.latency import latency_of
+    from flame.runtime.compute.latency import latency_of
 
     try:
         if sim is not None:
@@ -127,9 +127,9 @@ def _fits(condition: Condition, measured: Measured, world: World, machine: Machi
 
 
 def _broker(world: World) -> Iterator[Issue]:
-    from flame.runtime.access import Access
-    from flame.runtime.broker import address, find_mosquitto
-    from flame.runtime.probe import probe
+    from flame.runtime.brokers.broker import address, find_mosquitto
+    from flame.runtime.transport.access import Access
+    from flame.runtime.transport.probe import probe
 
     if world.broker == "embedded":
         if find_spec("amqtt") is None:

@@ -16,9 +16,9 @@ from typing import Any
 from flame.core.messages import AGGREGATOR
 from flame.launch.processes.hosting import Spec
 from flame.launch.processes.mains import aggregator_main, worker_main
-from flame.runtime.compute import fork_server
+from flame.runtime.compute.executors import fork_server
 from flame.runtime.control import Founded
-from flame.runtime.session import incarnation_of
+from flame.runtime.transport.session import incarnation_of
 
 GRACE_S = 3.0
 FOUND_WAIT_S = 60.0

@@ -14,12 +14,12 @@ from flame.core.time import in_seconds, seconds
 from flame.launch.preflight.placement import Seat
 from flame.learn.learner import Learner
 from flame.roles.trainer import Trainer
-from flame.runtime.access import Access
-from flame.runtime.books import Books, open_books, presence
-from flame.runtime.compute import Beside
-from flame.runtime.mqtt import MqttTransport
+from flame.runtime.books.process_books import Books, open_books, presence
+from flame.runtime.compute.executors import Beside
 from flame.runtime.real import Driver
-from flame.runtime.session import incarnation_of
+from flame.runtime.transport.access import Access
+from flame.runtime.transport.mqtt import MqttTransport
+from flame.runtime.transport.session import incarnation_of
 from flame.runtime.worker_side import WorkerSide
 from flame.telemetry.records import StepTiming
 

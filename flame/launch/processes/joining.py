@@ -25,14 +25,14 @@ from flame.launch.folder.signals import told
 from flame.launch.processes.hosting import Spec, serve
 from flame.launch.processes.reaching import connect, reached
 from flame.learn.learner import build
-from flame.runtime import chunks, envelope
-from flame.runtime.access import Access
-from flame.runtime.books import code_digest, presence, write_condition
+from flame.runtime.books.process_books import code_digest, presence, write_condition
 from flame.runtime.control import Finish
-from flame.runtime.invitation import BadInvitation, Invitation
-from flame.runtime.link import MqttLink, Raw, Wiring
-from flame.runtime.session import life_of
-from flame.runtime.topics import Topics
+from flame.runtime.transport import chunks, envelope
+from flame.runtime.transport.access import Access
+from flame.runtime.transport.invitation import BadInvitation, Invitation
+from flame.runtime.transport.link import MqttLink, Raw, Wiring
+from flame.runtime.transport.session import life_of
+from flame.runtime.transport.topics import Topics
 
 LOOK_S = 1.0
 """How long to look for workers that are there already, once the invitation has come."""

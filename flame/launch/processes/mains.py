@@ -20,12 +20,12 @@ from flame.launch.processes.hosting import Spec, close, heartbeat, serve, transp
 from flame.learn.learner import build
 from flame.roles.aggregator import Aggregator
 from flame.runtime.aggregator_side import AggregatorSide, Standing
-from flame.runtime.books import open_books, presence, verdict_of, write_verdict
-from flame.runtime.checkpoint import Checkpoint, keeper
-from flame.runtime.compute import Beside
+from flame.runtime.books.checkpoint import Checkpoint, keeper
+from flame.runtime.books.process_books import open_books, presence, verdict_of, write_verdict
+from flame.runtime.compute.executors import Beside
 from flame.runtime.control import Crashed, Finish, Founded, Orphaned
-from flame.runtime.invitation import Invitation
 from flame.runtime.real import Driver
+from flame.runtime.transport.invitation import Invitation
 
 LAST_SECONDS = 5.0
 """How long a child without a launcher may take to end in order."""

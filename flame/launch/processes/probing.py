@@ -25,9 +25,9 @@ from rich.table import Table
 from flame.config.errors import ConfigError
 from flame.core.time import in_seconds
 from flame.launch.processes.reaching import connect, reached
-from flame.runtime.books import code_digest, libraries
-from flame.runtime.link import MqttLink, Raw, Wiring
-from flame.runtime.topics import ROOT
+from flame.runtime.books.process_books import code_digest, libraries
+from flame.runtime.transport.link import MqttLink, Raw, Wiring
+from flame.runtime.transport.topics import ROOT
 
 TRIPS, LARGE, LARGE_BYTES = 20, 8, 1 << 20
 WAIT_S = 10.0

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from flame.config.errors import ConfigError
 from flame.config.world import OWN_BROKERS
 from flame.launch.preflight.flags import worlds
-from flame.runtime.access import Access
-from flame.runtime.broker import BrokerError, address
-from flame.runtime.link import MqttLink, TransportError
+from flame.runtime.brokers.broker import BrokerError, address
+from flame.runtime.transport.access import Access
+from flame.runtime.transport.link import MqttLink, TransportError
 
 
 class Reached(NamedTuple):

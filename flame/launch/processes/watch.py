@@ -24,7 +24,7 @@ from flame.core.time import in_seconds
 from flame.launch.folder.asking import Asked
 from flame.launch.processes.fleet import Child, Fleet
 from flame.launch.screen.ui import Ui
-from flame.runtime.broker import Broker, BrokerError
+from flame.runtime.brokers.broker import Broker, BrokerError
 from flame.runtime.control import (
     Alive,
     AskStop,

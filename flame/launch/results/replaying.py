@@ -10,8 +10,8 @@ from flame.launch.screen import consoles
 from flame.roles.aggregator import Aggregator
 from flame.roles.inbox import RANKS
 from flame.roles.stuck import stuck_table
-from flame.runtime.journal import CorruptJournal, read
-from flame.runtime.replay import Divergence, NodeReplay, Stepped, load_condition, replay, steps
+from flame.runtime.books.journal import CorruptJournal, read
+from flame.runtime.books.replay import Divergence, NodeReplay, Stepped, load_condition, replay, steps
 from flame.telemetry.rundir import RunDir, RunDirError
 
 WELL, BAD = 0, 1

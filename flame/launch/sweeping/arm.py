@@ -19,8 +19,8 @@ from flame.config.errors import ConfigError
 from flame.config.world import World
 from flame.launch.run import Run, resume, run
 from flame.launch.screen.progress import GOOD
-from flame.runtime.checkpoint import NoCheckpoint
-from flame.runtime.guard import wait_for_end_of_stdin
+from flame.runtime.books.checkpoint import NoCheckpoint
+from flame.runtime.brokers.guard import wait_for_end_of_stdin
 
 REFUSED = 2
 

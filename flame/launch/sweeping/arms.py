@@ -12,7 +12,7 @@ from flame.config.sweeps import Point, told
 from flame.launch.folder.clean import trace
 from flame.launch.folder.listing import run_paths
 from flame.launch.screen.progress import GOOD
-from flame.runtime.checkpoint import NAME
+from flame.runtime.books.checkpoint import NAME
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir
 

@@ -30,8 +30,8 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from flame.runtime.access import ANYBODY, Access
-from flame.runtime.probe import probe
+from flame.runtime.transport.access import ANYBODY, Access
+from flame.runtime.transport.probe import probe
 
 KEEPALIVE_S = 20
 INFLIGHT = 64

@@ -3,7 +3,7 @@
 A line is `{"step": {seq, node, now, event, released, effects}, "chain": ...}`. `chain` is a running
 hash, so a lost or changed line shows. Tensors stand as `{"blob": digest}`; their bytes are in the
 run's `blobs/`. Nothing measured is in here: what a machine sees is what is written, and feeding it to
-fresh machines must give the same effects (`flame.runtime.replay`).
+fresh machines must give the same effects (`flame.runtime.books.replay`).
 
 The first line is a header with what the machines were made from. A torn last line is dropped.
 """
@@ -21,7 +21,7 @@ from flame.core.effects import Effect
 from flame.core.events import Event, TimerKey
 from flame.core.tensor import Tensor
 from flame.learn.params import Layout
-from flame.runtime.blobs import Blobs
+from flame.runtime.books.blobs import Blobs
 from flame.telemetry.records import Level
 
 SCHEMA = 2

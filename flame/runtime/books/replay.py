@@ -25,8 +25,8 @@ from flame.core.time import in_seconds
 from flame.learn.params import Layout
 from flame.roles.aggregator import Aggregator
 from flame.roles.trainer import Trainer
-from flame.runtime.blobs import Blobs
-from flame.runtime.journal import CorruptJournal, dump, read
+from flame.runtime.books.blobs import Blobs
+from flame.runtime.books.journal import CorruptJournal, dump, read
 from flame.telemetry.records import Level
 
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(arbitrary_types_allowed=True))

@@ -1,6 +1,6 @@
 """What stands on the outside of messages: who sends to whom in which run, and what was measured.
 
-    length of the envelope, 4 bytes | envelope, JSON | messages of `runtime.codec`, one after the other
+    length of the envelope, 4 bytes | envelope, JSON | messages of `runtime.transport.codec`, one after the other
 
 The envelope is no part of a message, so that a message has as many bytes simulated, where there is no
 envelope, as it has for real. `measured` rides here: numbers that differ from run to run, which a driver
@@ -17,7 +17,7 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from flame.core.messages import Message
-from flame.runtime import codec
+from flame.runtime.transport import codec
 
 MAX_ENVELOPE = 1 << 20
 _LENGTH = struct.Struct(">I")

@@ -8,7 +8,7 @@ times: what arrived is kept by its index, and what is complete is remembered, so
 handed on once. Sender is a digest of run, node and incarnation, so no two processes share one.
 
 Nothing grows without bound: a buffer of unfinished messages is limited in number, bytes and age, and
-what it gives up is reported, not forgotten silently. Whoever sent it sends it again (`runtime.session`).
+what it gives up is reported, not forgotten silently. Whoever sent it sends it again (`runtime.transport.session`).
 Nothing is reserved for chunks that are only announced.
 """
 

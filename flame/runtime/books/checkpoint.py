@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from flame.config.world import World
-from flame.runtime.books import Books, Place, code_digest
+from flame.runtime.books.process_books import Books, Place, code_digest
 
 NAME = "checkpoint"
 

@@ -1,4 +1,4 @@
-"""The embedded broker: amqtt in a process of its own, `python -m flame.runtime.embedded --port P`.
+"""The embedded broker: amqtt in a process of its own, `python -m flame.runtime.brokers.embedded --port P`.
 
 Anybody on the loopback interface may connect. Sessions are persistent and expire; retained messages
 live as long as the process. It exits at the end of its stdin.
@@ -21,7 +21,7 @@ from amqtt.contexts import BrokerConfig, ListenerConfig
 from amqtt.mqtt.protocol.broker_handler import BrokerProtocolHandler
 from amqtt.session import Session
 
-from flame.runtime.guard import wait_for_end_of_stdin
+from flame.runtime.brokers.guard import wait_for_end_of_stdin
 
 KEEPALIVE_SLACK_S = 20
 MAX_KEPT = 256

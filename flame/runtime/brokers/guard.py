@@ -1,4 +1,4 @@
-"""Runs a program that must not outlive whoever started it: `python -m flame.runtime.guard PROGRAM ARGS...`
+"""Runs a program that must not outlive whoever started it: `python -m flame.runtime.brokers.guard PROGRAM ARGS...`
 
     launcher --pipe on stdin--> guard --dies with its parent--> program
 

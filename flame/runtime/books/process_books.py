@@ -25,8 +25,8 @@ from flame.core.profile import Profile
 from flame.core.time import in_seconds
 from flame.learn.learner import Facts
 from flame.roles.aggregator import Aggregator
-from flame.runtime.blobs import Blobs
-from flame.runtime.journal import Blank, Header, Journal, JournalPlace
+from flame.runtime.books.blobs import Blobs
+from flame.runtime.books.journal import Blank, Header, Journal, JournalPlace
 from flame.telemetry.records import RunMeta
 from flame.telemetry.rundir import Parent, Verdict
 from flame.telemetry.writer import TelemetryPlace, Writer

@@ -1,7 +1,7 @@
 """The transport between the processes of a real run: messages, presence, heartbeats and the end, over MQTT.
 
-Out: `runtime.codec` makes bytes, `runtime.envelope` says from whom to whom, `runtime.chunks` cuts them,
-`runtime.link` sends them in order. In: the link puts `Raw` packets into the driver's mailbox, and the
+Out: `runtime.transport.codec` makes bytes, `runtime.transport.envelope` says from whom to whom, `runtime.transport.chunks` cuts them,
+`runtime.transport.link` sends them in order. In: the link puts `Raw` packets into the driver's mailbox, and the
 driver's loop hands each to `open`, which goes the same way back and checks every step. What is wrong
 becomes `Refused` with a reason; nothing that comes from the network raises.
 
@@ -11,7 +11,7 @@ becomes `Refused` with a reason; nothing that comes from the network raises.
 
 Delivery: at least once and in order per sender while both ends stay connected; each message is handed
 on once. Over a lost connection a message may be lost or overtaken (what a broker keeps for an absent
-client differs between brokers): the session layer (`runtime.session`) sends again what wasn't answered.
+client differs between brokers): the session layer (`runtime.transport.session`) sends again what wasn't answered.
 A broker that was restarted has forgotten what it retained: call `renew` on Connected(again=True).
 """
 
@@ -22,13 +22,13 @@ from typing import Literal
 
 from flame.config.condition import Limits
 from flame.core.messages import AGGREGATOR, Assign, End, Heartbeat, Message, Presence, Update, Weights
-from flame.runtime import chunks, codec, envelope
-from flame.runtime.access import ANYBODY, Access
-from flame.runtime.chunks import ChunkError, Reassembly
-from flame.runtime.codec import CodecError
-from flame.runtime.envelope import Envelope, EnvelopeError
-from flame.runtime.link import Connected, Disconnected, Link, Mail, MqttLink, Raw, TransportError, Wiring
-from flame.runtime.topics import Topics, check_level
+from flame.runtime.transport import chunks, codec, envelope
+from flame.runtime.transport.access import ANYBODY, Access
+from flame.runtime.transport.chunks import ChunkError, Reassembly
+from flame.runtime.transport.codec import CodecError
+from flame.runtime.transport.envelope import Envelope, EnvelopeError
+from flame.runtime.transport.link import Connected, Disconnected, Link, Mail, MqttLink, Raw, TransportError, Wiring
+from flame.runtime.transport.topics import Topics, check_level
 
 MAX_WILL = 65_535
 """MQTT gives the length of a will two bytes."""

@@ -21,9 +21,9 @@ from time import monotonic
 from typing import Protocol
 
 from flame.config.condition import Limits
-from flame.runtime.access import ANYBODY, Access
-from flame.runtime.mqtt import MAX_RETAINED
-from flame.runtime.probe import probe
+from flame.runtime.transport.access import ANYBODY, Access
+from flame.runtime.transport.mqtt import MAX_RETAINED
+from flame.runtime.transport.probe import probe
 
 LOOPBACK = "127.0.0.1"
 STOP_GRACE_S = 3.0
@@ -76,7 +76,7 @@ def open_broker(spec: str, folder: Path, limits: Limits, group: int | None = Non
     Raises BrokerError for a spec that can't work.
     """
     if spec == "embedded":
-        command = [sys.executable, "-m", "flame.runtime.embedded", "--expiry-s", str(limits.session_expiry_s), "--port"]
+        command = [sys.executable, "-m", "flame.runtime.brokers.embedded", "--expiry-s", str(limits.session_expiry_s), "--port"]
         return PrivateBroker("embedded", lambda port: [*command, str(port)], folder, group)
     if spec == "mosquitto":
         program = _mosquitto()
@@ -104,7 +104,7 @@ def _mosquitto_command(program: str, port: int, folder: Path, limits: Limits) ->
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "mosquitto.conf"
     path.write_text(mosquitto_configuration(port, limits))
-    return [sys.executable, "-m", "flame.runtime.guard", program, "-c", str(path)]
+    return [sys.executable, "-m", "flame.runtime.brokers.guard", program, "-c", str(path)]
 
 
 def mosquitto_configuration(port: int, limits: Limits) -> str:

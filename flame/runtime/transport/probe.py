@@ -10,7 +10,7 @@ import os
 import socket
 import struct
 
-from flame.runtime.access import ANYBODY, Access
+from flame.runtime.transport.access import ANYBODY, Access
 
 _CONNECT = 0x10
 _CONNACK = b"\x20\x02"

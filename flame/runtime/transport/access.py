@@ -1,7 +1,7 @@
 """How a broker lets one in: a user, a password, and the authority whose certificate it shows.
 
 The password comes from the environment and is written nowhere. A user's topics stand under its own name
-(`runtime.topics`), so that a broker can keep the runs of one user from another with one line of its access list.
+(`runtime.transport.topics`), so that a broker can keep the runs of one user from another with one line of its access list.
 """
 
 import os

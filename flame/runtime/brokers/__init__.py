@@ -1,0 +1,1 @@
+"""Brokers that flame runs, or finds running."""
