@@ -74,6 +74,11 @@ class Patch:
     value: Any
     flag: str
 
+    def __post_init__(self) -> None:
+        """A bare name of a policy is spelled out, so that whoever asks sees the `type` that it sets."""
+        if len(self.path) == 1:
+            object.__setattr__(self, "value", _spelled_out({self.path[0]: self.value})[self.path[0]])
+
     @classmethod
     def parse(cls, text: str) -> "Patch":
         """`a.b.c=value`, the value in YAML. Raises ConfigError when it isn't of that form."""
@@ -190,7 +195,7 @@ def _patched(value: Any, path: Place, patch: Patch) -> Any:
     if not path and callable(patch.value):
         return patch.value(value)
     if not path:
-        return {"type": patch.value} if len(patch.path) == 1 and patch.path[0] in BY_NAME and isinstance(patch.value, str) else patch.value
+        return patch.value
     key, rest = path[0], path[1:]
     if isinstance(value, Mapping):
         return merge(value, {key: _patched(value.get(key), rest, patch)})

@@ -137,6 +137,25 @@ def test_beside_its_switch_or_above_it_is_refused_by_who_wrote_it() -> None:
     assert "`perturb` says nothing to `estimator.type: backprop` in baselines.one" in refusal({}, {}, **both)
 
 
+SPELLINGS = ("estimator=backprop", "estimator.type=backprop", "estimator={type: backprop}")
+
+
+def test_a_switch_is_a_switch_in_all_three_spellings() -> None:
+    gated = {"estimator": "central_difference", "perturb": {"type": "guided"}}
+    made = [resolved({}, {}, spelling, **gated) for spelling in SPELLINGS]
+    assert {run_fp(each) for each in made} == {run_fp(resolved({}, {}, estimator="backprop"))}
+
+
+def test_a_switch_of_a_sweep_is_one_too() -> None:
+    sections = {
+        "baselines": {"one": {"perturb": {"type": "guided"}}},
+        "run_sets": {"small": BARE | {"baselines": ["one"], "seeds": [1]}},
+        "sweeps": {"estimators": {"run_set": "small", "grid": {"estimator": ["forward_ad", "backprop"]}}},
+    }
+    made = [each.condition for _, each in Experiments(Path("experiments.yaml"), sections).swept("estimators")]
+    assert [(each.estimator.type, each.perturb.type) for each in made] == [("forward_ad", "guided"), ("backprop", "single")]
+
+
 def test_a_wrong_value_of_a_shared_default_is_wrong_for_every_task() -> None:
     assert '`tokens` is `"16"` in defaults' in refusal({"tokens": "16"}, {"task": "toy"})
 
