@@ -54,9 +54,9 @@ def check_mapping(value: Any, where: str) -> Mapping[str, Any]:
     """`value` if it is a mapping with names for keys, else a ConfigError that names the place."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"`{where}` is {shown(value)}", "write it as `key: value` lines")
-    odd = next((key for key in value if not isinstance(key, str)), None)
-    if odd is not None:
-        raise ConfigError(f"`{where}` has the key {shown(odd)}, which is no name", f'write it in quotes if it is meant: "{odd}"')
+    for odd in (key for key in value if not isinstance(key, str)):
+        written = shown(odd).strip('`"')
+        raise ConfigError(f"`{where}` has the key {shown(odd)}, which is no name", f'write it in quotes if it is meant: "{written}"')
     return value
 
 

@@ -41,6 +41,28 @@ def refusal(make: Any) -> str:
     return str(caught.value)
 
 
+# ---- the words of YAML
+
+
+def test_on_and_off_are_words_and_only_true_and_false_are_not() -> None:
+    said = read_yaml("{on: acc, a: [off, yes, No, y], b: [true, False, TRUE]}", "it")
+    assert said == {"on": "acc", "a": ["off", "yes", "No", "y"], "b": [True, False, True]}
+
+
+def test_a_stall_guard_looks_at_what_its_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "experiments.yaml"
+    block = "{task: toy, stop: {cycles: 5, stall: {on: acc}}, baselines: [one], seeds: [1]}"
+    file.write_text(f"baselines: {{one: {{loop: sync}}}}\nrun_sets: {{small: {block}}}\n")
+    stall = load(file).resolve("small")[0].condition.stop.stall
+    assert stall is not None
+    assert stall.on == "acc"
+
+
+@pytest.mark.parametrize(("key", "written"), [("true", "true"), ("3", "3"), ("null", "null"), ("2026-01-01", "2026-01-01")])
+def test_a_key_that_is_no_name_is_to_be_written_in_quotes(key: str, written: str) -> None:
+    assert refusal(lambda: read_yaml(f"{{{key}: 1}}", "it")).endswith(f'hint: write it in quotes if it is meant: "{written}"')
+
+
 # ---- resolution
 
 

@@ -12,7 +12,7 @@ from flame.config.availability import traces
 from flame.config.errors import ConfigError
 from flame.config.experiments import Experiments
 from flame.config.fingerprint import run_fp
-from flame.config.layers import Patch
+from flame.config.layers import Patch, without
 from flame.policies.heard import Heard, Hearing, inner, is_set
 
 BARE: dict[str, Any] = {"trainers": 4, "goal": 2, "concurrency": 3, "stop": {"cycles": 5}}
@@ -154,6 +154,15 @@ def test_a_switch_of_a_sweep_is_one_too() -> None:
     }
     made = [each.condition for _, each in Experiments(Path("experiments.yaml"), sections).swept("estimators")]
     assert [(each.estimator.type, each.perturb.type) for each in made] == [("forward_ad", "guided"), ("backprop", "single")]
+
+
+def test_what_goes_goes_alone_from_an_entry_of_a_list_too() -> None:
+    values = {"loop": "sync", "commit": [{"type": "cap", "max": 3}, "agg_goal"], "stop": {"cycles": 3, "wall_s": 9}}
+    assert without(values, ("commit", "0", "max")) == values | {"commit": [{"type": "cap"}, "agg_goal"]}
+    assert without(values, ("commit", "0")) == values | {"commit": ["agg_goal"]}
+    assert without(values, ("stop", "wall_s")) == values | {"stop": {"cycles": 3}}
+    for nowhere in (("commit", "2", "max"), ("commit", "1", "max"), ("stop", "target", "accuracy")):
+        assert without(values, nowhere) == values
 
 
 def test_a_wrong_value_of_a_shared_default_is_wrong_for_every_task() -> None:
