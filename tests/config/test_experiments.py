@@ -126,8 +126,50 @@ def test_numbers_alone_are_of_the_policy_that_a_field_has_where_nobody_sets_it()
     assert one([Patch.parse("server_opt.lr=0.3")]).server_opt.model_dump()["lr"] == 0.3
     assert one([], server_opt={"lr": 0.3}).server_opt.model_dump()["type"] == "sgd"
     assert one([Patch.parse("delays.factor=2")]).delays.model_dump(exclude_defaults=True) == {"values": (1.0,), "factor": 2.0}
-    assert "`server_opt.lr` is missing" in refusal(lambda: one([], server_opt={"type": "sgd"}))
-    assert "`server_opt.lr` is missing" in refusal(lambda: one([Patch.parse("server_opt.type=adam")]))
+
+
+STEP: dict[str, Any] = {"type": "sgd", "lr": 0.3}
+LACKING = [
+    (
+        {"server_opt": {"type": "sgd"}}, "",
+        "`server_opt.lr` is missing in run_sets.small\nhint: write `{type: sgd, lr: ...}`",
+    ),
+    (
+        {"server_opt": STEP, "override": {"plain": {"server_opt": "adam"}}}, "",
+        "`server_opt.lr` is missing in run_sets.small.override.plain\nhint: write `{type: adam, lr: ...}`",
+    ),
+    (
+        {"override": {"plain": {"server_opt": STEP}}}, "server_opt.type=adam",
+        "`server_opt.lr` is missing in `--set server_opt.type=adam`\n"
+        "hint: give `--set 'server_opt={type: adam, lr: ...}'`, or give `--set server_opt.lr=...` behind it",
+    ),
+    (
+        {}, "commit=[variance]",
+        "`commit.0.threshold` is missing in `--set commit=[variance]`\n"
+        "hint: write `{type: variance, threshold: ...}`, or give `--set commit.0.threshold=...` behind it",
+    ),
+    (
+        {"commit": ["agg_goal", "n_eff"]}, "",
+        "`commit.1.n` is missing in run_sets.small\nhint: write `{type: n_eff, n: ...}`",
+    ),
+    (
+        {"stop": {"cycles": 5, "target": {"window": 2}}}, "",
+        "`stop.target.accuracy` is missing in run_sets.small\nhint: add `accuracy: ...`",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "typed", "said"), LACKING, ids=[said.partition(" is")[0] for _, _, said in LACKING])
+def test_what_is_missing_is_told_of_whoever_chose_the_type_that_wants_it(fields: dict[str, Any], typed: str, said: str) -> None:
+    patches = [Patch.parse(typed)] if typed else []
+    assert refusal(lambda: with_set(**fields).resolve("small", only=["plain"], patches=patches)) == f"config error: {said}"
+
+
+@pytest.mark.parametrize("typed", ["server_opt={type: adam, lr: 0.1}", "server_opt.type=adam server_opt.lr=0.1"])
+def test_either_remedy_for_a_number_that_went_with_its_type_helps(typed: str) -> None:
+    patches = [Patch.parse(text) for text in ([typed] if "{" in typed else typed.split())]
+    step = with_set(server_opt=STEP).resolve("small", only=["plain"], patches=patches)[0].condition.server_opt
+    assert (step.type, step.model_dump()["lr"]) == ("adam", 0.1)
 
 
 def test_what_an_override_or_a_flag_changed_is_known() -> None:
