@@ -54,9 +54,9 @@ def check_mapping(value: Any, where: str) -> Mapping[str, Any]:
     """`value` if it is a mapping with names for keys, else a ConfigError that names the place."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"`{where}` is {shown(value)}", "write it as `key: value` lines")
-    odd = next((key for key in value if not isinstance(key, str)), None)
-    if odd is not None:
-        raise ConfigError(f"`{where}` has the key {shown(odd)}, which is no name", f'write it in quotes if it is meant: "{odd}"')
+    for odd in (key for key in value if not isinstance(key, str)):
+        written = shown(odd).strip('`"')
+        raise ConfigError(f"`{where}` has the key {shown(odd)}, which is no name", f'write it in quotes if it is meant: "{written}"')
     return value
 
 
@@ -86,13 +86,32 @@ def explain(error: ValidationError, model: type[BaseModel], data: Any, where: Ca
         case "missing" if isinstance(fault["loc"][-1], int):
             lacking = sum(other["type"] == "missing" and other["loc"][:-1] == fault["loc"][:-1] for other in faults)
             return ConfigError(f"`{'.'.join(place[:-1])}` is {shown(fault['input'])}{where(place)}", f"list {lacking} more")
-        case "missing" | "union_tag_not_found":
-            name = key if fault["type"] == "missing" else f"{key}.type"
-            return ConfigError(f"`{name}` is missing{where(place)}", f"add `{name.rpartition('.')[2]}: ...`")
+        case "missing":
+            return _missing(fault, faults, data, where)
+        case "union_tag_not_found":
+            return ConfigError(f"`{key}.type` is missing{where(place)}", "add `type: ...`")
     if fault["type"] == "literal_error" and fault["loc"][-1] == "type" and len(fault["loc"]) > 1:
         return unknown(_kind(place[0]), str(fault["input"]), _choices(context), where(place))
     same = [other for other in faults if _place(other["loc"], data) == place]
     return ConfigError(f"`{key}` is {shown(fault['input'])}{where(place)}", ", or ".join(_remedy(other, place) for other in same))
+
+
+def _missing(fault: Any, faults: Sequence[Any], data: Any, where: Callable[[Place], str]) -> ConfigError:
+    """A key that a mapping lacks, by whoever chose the `type` that wants it: with another type, numbers of the one below go."""
+    *outer, key = place = _place(fault["loc"], data)
+    there, inside = data, ".".join(outer)
+    for name in outer:
+        there = there[int(name)] if isinstance(there, list) else there[name]
+    named = {"type": there} if isinstance(there, str) else there if outer else {}
+    said = where((*outer, "type") if named is there and "type" in named else tuple(outer) or place)
+    told = f"`{'.'.join(place)}` is missing{said}"
+    if named.keys() != {"type"}:
+        return ConfigError(told, f"add `{key}: ...`")
+    lacking = [other["loc"][-1] for other in faults if other["type"] == "missing" and other["loc"][:-1] == fault["loc"][:-1]]
+    whole = "{" + ", ".join([f"type: {named['type']}", *(f"{name}: ..." for name in lacking)]) + "}"
+    beside = f", or give `--set {inside}.{key}=...` behind it" if "`--" in said else ""
+    in_whole = beside and not any(name.isdecimal() for name in outer)
+    return ConfigError(told, (f"give `--set '{inside}={whole}'`" if in_whole else f"write `{whole}`") + beside)
 
 
 def unheard(error: ValidationError, data: Any) -> tuple[Place, Place] | None:
@@ -169,6 +188,8 @@ def _place(loc: Sequence[int | str], data: Any) -> Place:
     keys: list[str] = []
     for number, part in enumerate(loc):
         last = number == len(loc) - 1
+        if isinstance(data, str) and data == part and not last:  # the tag of a bare name, and a key that it lacks
+            data = {"type": data}
         if isinstance(data, list) and isinstance(part, int):
             data = data[part] if part < len(data) else None
         elif isinstance(data, Mapping) and (part in data or last):

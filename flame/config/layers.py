@@ -28,9 +28,15 @@ NOTHING: Mapping[str, Any] = {}
 BY_NAME = ("select", "rate", "perturb", "estimator", "server_opt", "sizes")
 """Fields that may be written as a bare name."""
 
+BOOL = "tag:yaml.org,2002:bool"
+
 
 class Loader(yaml.SafeLoader):
-    """YAML that reads `1e-3` as a number and refuses a key that is written twice."""
+    """YAML that reads `1e-3` as a number, `on`, `off`, `yes` and `no` as words, and refuses a key that is written twice."""
+
+    yaml_implicit_resolvers = {
+        letter: [(tag, form) for tag, form in forms if tag != BOOL] for letter, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Raises ConfigError for a duplicate key, of which one would be dead."""
@@ -43,6 +49,7 @@ class Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+Loader.add_implicit_resolver(BOOL, re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(?:\d[\d_]*)(?:\.[\d_]*)?[eE][-+]?\d+$"), list("-+0123456789"))
 
 
@@ -73,6 +80,11 @@ class Patch:
     path: Place
     value: Any
     flag: str
+
+    def __post_init__(self) -> None:
+        """A bare name of a policy is spelled out, so that whoever asks sees the `type` that it sets."""
+        if len(self.path) == 1:
+            object.__setattr__(self, "value", _spelled_out({self.path[0]: self.value})[self.path[0]])
 
     @classmethod
     def parse(cls, text: str) -> "Patch":
@@ -148,10 +160,19 @@ def settled(make: Callable[[Mapping[str, Any]], T], plain: Mapping[str, Any], la
 
 
 def without(values: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """`values` but for what is at `place`, a way through mappings."""
+    """`values` but for what is at `place`, a way through mappings and lists."""
+    less: dict[str, Any] = _without(values, place)
+    return less
+
+
+def _without(value: Any, place: Place) -> Any:
     key, rest = place[0], place[1:]
-    inner = {key: without(values[key], rest)} if rest and isinstance(values.get(key), Mapping) else {}
-    return {name: value for name, value in values.items() if name != key} | inner
+    if not _holds(value, (key,)):
+        return value
+    if isinstance(value, list):
+        inner = [_without(value[int(key)], rest)] if rest else []
+        return [*value[: int(key)], *inner, *value[int(key) + 1 :]]
+    return {name: _without(each, rest) if name == key else each for name, each in value.items() if rest or name != key}
 
 
 def _says(patch: Patch, place: Place) -> bool:
@@ -190,7 +211,7 @@ def _patched(value: Any, path: Place, patch: Patch) -> Any:
     if not path and callable(patch.value):
         return patch.value(value)
     if not path:
-        return {"type": patch.value} if len(patch.path) == 1 and patch.path[0] in BY_NAME and isinstance(patch.value, str) else patch.value
+        return patch.value
     key, rest = path[0], path[1:]
     if isinstance(value, Mapping):
         return merge(value, {key: _patched(value.get(key), rest, patch)})

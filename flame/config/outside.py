@@ -3,7 +3,8 @@ step, or rule for sizes.
 
 The module is installed, on PYTHONPATH, or in the current folder. The class derives from `flame.policies.policy.Outside`
 and has what every policy of its slot has. It is looked at when the condition is made, long before anything starts; the
-digest of its module's source is a field of it, and so of `run_fp`: another source is another condition.
+digest of its module's source is a field of it, and so of `run_fp`: another source is another condition. What its
+own `HEARD` says isn't heard is refused, also where a layer above switched it off; of a policy of the tree it would go.
 """
 
 import inspect
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SerializerFunctionWrapHandler, ValidationError, ValidatorFunctionWrapHandler, WrapSerializer, WrapValidator
 
 from flame.config.errors import nearest
+from flame.policies import heard
 from flame.policies.policy import Outside
 
 if TYPE_CHECKING:
@@ -128,10 +130,16 @@ def _check_method(slot: str, kind: type[Outside], name: str, wanted: Callable[..
 
 def _fault(kind: type[Outside], where: str, error: ValidationError) -> str:
     first = error.errors()[0]
-    key = ".".join(map(str, first["loc"]))
+    context = first.get("ctx", {})
+    key = ".".join(map(str, (*first["loc"], context["key"]) if first["type"] == heard.KIND else first["loc"]))
     known = [name for name in kind.model_fields if name not in Outside.model_fields]
-    if first["type"] == "extra_forbidden":
-        return f"`{where}` knows no `{key}`; {nearest(key, known)}Known keys: {', '.join(sorted(known)) or 'none'}"
+    match first["type"]:
+        case "extra_forbidden":
+            return f"`{where}` knows no `{key}`; {nearest(key, known)}Known keys: {', '.join(sorted(known)) or 'none'}"
+        case heard.KIND:
+            return f"`{where}`: `{key}` {context['what']}; {context['hint']}"
+        case "value_error":
+            return f"`{where}`: {f'`{key}`: ' if key else ''}{str(first['msg']).removeprefix('Value error, ')}"
     return f"`{where}`: `{key}`: {first['msg']}; correct the value"
 
 

@@ -4,15 +4,16 @@ A fork is the parent's condition with one change more (`config.changes`), simula
 for bit, and that is looked at: simulating it again is quicker than keeping a checkpoint of every cycle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from flame.config.condition import Condition
-from flame.config.errors import ConfigError
-from flame.config.experiments import condition_of
-from flame.config.layers import Layer, Patch, stack, writer
+from flame.config.errors import ConfigError, explain
+from flame.config.layers import Layer, Patch, height, settled, stack, without, writer
 from flame.config.world import World
 from flame.core.time import in_seconds
 from flame.launch.run import Run, run
@@ -51,16 +52,31 @@ _OF_NOBODY = {"broker": "embedded", "broker_user": None, "broker_ca": None, "rem
 
 
 def _forked(condition: Condition, cycle: int, patches: Sequence[Patch]) -> Condition:
-    """The parent's condition with a change at the cycle; what ends the fork may be set from the start."""
+    """The parent's condition with a change at the cycle; what ends the fork may be set from the start, and goes over the parent's."""
     if not patches:
         raise ConfigError("a fork without a change is its parent", "give `--set`, such as `--set server_opt.lr=0.1`")
     of_stop = [patch for patch in patches if patch.path[0] == "stop"]
     wanted = {".".join(patch.path): patch.value for patch in patches if patch not in of_stop}
     layers = [Layer("the parent's condition", condition.model_dump(mode="json", exclude={"changes"}))]
-    plain = stack(layers, of_stop)
+    plain = _of_a_target(stack(layers, of_stop), of_stop) if condition.stop.target is None else stack(layers, of_stop)
     earlier = [change.model_dump() for change in condition.changes if change.cycle < cycle]
     changes = [*earlier, {"cycle": cycle, "set": wanted}] if wanted else earlier
-    return condition_of(plain | {"changes": changes}, lambda place: writer(place, [], of_stop))
+    plain |= {"changes": changes}
+    try:
+        return settled(Condition.strict, plain, layers, of_stop)
+    except ValidationError as error:
+        raise explain(error, Condition, plain, lambda place: writer(place, [], of_stop)) from None
+
+
+def _of_a_target(plain: dict[str, Any], patches: Sequence[Patch]) -> dict[str, Any]:
+    """Where a patch gave a target: without the parent's ceiling, and its having no stall guard, so that a target brings its own."""
+    stop = plain["stop"]
+    if not isinstance(stop, Mapping) or stop.get("target") is None:
+        return plain
+    for key in ("wall_s", *(["stall"] if stop["stall"] is None else [])):
+        if height(("stop", key), [], patches) < 0:
+            plain = without(plain, ("stop", key))
+    return plain
 
 
 def _reaches(forked: Condition, parent: RunDir, cycle: int) -> None:
@@ -89,9 +105,13 @@ def _kinship(told: list[tuple[object, ...]], done: Run, name: str, cycle: int) -
     """How far the fork is its parent."""
     if done.cycles <= cycle:
         return f"fork of `{name}`: it ended after {done.cycles} cycles, before the change at {cycle}: {done.verdict}"
-    same = next((number for number, (one, two) in enumerate(zip(told, _closed(done), strict=False)) if one != two), None)
-    if same is None:
+    mine = _closed(done)
+    same = next((number for number, (one, two) in enumerate(zip(told, mine, strict=False)) if one != two), None)
+    if same is None and len(mine) == len(told):
         return f"fork of `{name}`: nothing differs from it; the change changed nothing"
+    if same is None:
+        longer = "it" if len(mine) > len(told) else "its parent"
+        return f"fork of `{name}`: the same bits for {min(len(mine), len(told))} cycles; {longer} goes on to {max(len(mine), len(told))}"
     if same >= cycle:
         return f"fork of `{name}`: the same bits up to cycle {same}, the change is at {cycle}"
     return (

@@ -41,6 +41,28 @@ def refusal(make: Any) -> str:
     return str(caught.value)
 
 
+# ---- the words of YAML
+
+
+def test_on_and_off_are_words_and_only_true_and_false_are_not() -> None:
+    said = read_yaml("{on: acc, a: [off, yes, No, y], b: [true, False, TRUE]}", "it")
+    assert said == {"on": "acc", "a": ["off", "yes", "No", "y"], "b": [True, False, True]}
+
+
+def test_a_stall_guard_looks_at_what_its_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "experiments.yaml"
+    block = "{task: toy, stop: {cycles: 5, stall: {on: acc}}, baselines: [one], seeds: [1]}"
+    file.write_text(f"baselines: {{one: {{loop: sync}}}}\nrun_sets: {{small: {block}}}\n")
+    stall = load(file).resolve("small")[0].condition.stop.stall
+    assert stall is not None
+    assert stall.on == "acc"
+
+
+@pytest.mark.parametrize(("key", "written"), [("true", "true"), ("3", "3"), ("null", "null"), ("2026-01-01", "2026-01-01")])
+def test_a_key_that_is_no_name_is_to_be_written_in_quotes(key: str, written: str) -> None:
+    assert refusal(lambda: read_yaml(f"{{{key}: 1}}", "it")).endswith(f'hint: write it in quotes if it is meant: "{written}"')
+
+
 # ---- resolution
 
 
@@ -104,8 +126,50 @@ def test_numbers_alone_are_of_the_policy_that_a_field_has_where_nobody_sets_it()
     assert one([Patch.parse("server_opt.lr=0.3")]).server_opt.model_dump()["lr"] == 0.3
     assert one([], server_opt={"lr": 0.3}).server_opt.model_dump()["type"] == "sgd"
     assert one([Patch.parse("delays.factor=2")]).delays.model_dump(exclude_defaults=True) == {"values": (1.0,), "factor": 2.0}
-    assert "`server_opt.lr` is missing" in refusal(lambda: one([], server_opt={"type": "sgd"}))
-    assert "`server_opt.lr` is missing" in refusal(lambda: one([Patch.parse("server_opt.type=adam")]))
+
+
+STEP: dict[str, Any] = {"type": "sgd", "lr": 0.3}
+LACKING = [
+    (
+        {"server_opt": {"type": "sgd"}}, "",
+        "`server_opt.lr` is missing in run_sets.small\nhint: write `{type: sgd, lr: ...}`",
+    ),
+    (
+        {"server_opt": STEP, "override": {"plain": {"server_opt": "adam"}}}, "",
+        "`server_opt.lr` is missing in run_sets.small.override.plain\nhint: write `{type: adam, lr: ...}`",
+    ),
+    (
+        {"override": {"plain": {"server_opt": STEP}}}, "server_opt.type=adam",
+        "`server_opt.lr` is missing in `--set server_opt.type=adam`\n"
+        "hint: give `--set 'server_opt={type: adam, lr: ...}'`, or give `--set server_opt.lr=...` behind it",
+    ),
+    (
+        {}, "commit=[variance]",
+        "`commit.0.threshold` is missing in `--set commit=[variance]`\n"
+        "hint: write `{type: variance, threshold: ...}`, or give `--set commit.0.threshold=...` behind it",
+    ),
+    (
+        {"commit": ["agg_goal", "n_eff"]}, "",
+        "`commit.1.n` is missing in run_sets.small\nhint: write `{type: n_eff, n: ...}`",
+    ),
+    (
+        {"stop": {"cycles": 5, "target": {"window": 2}}}, "",
+        "`stop.target.accuracy` is missing in run_sets.small\nhint: add `accuracy: ...`",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "typed", "said"), LACKING, ids=[said.partition(" is")[0] for _, _, said in LACKING])
+def test_what_is_missing_is_told_of_whoever_chose_the_type_that_wants_it(fields: dict[str, Any], typed: str, said: str) -> None:
+    patches = [Patch.parse(typed)] if typed else []
+    assert refusal(lambda: with_set(**fields).resolve("small", only=["plain"], patches=patches)) == f"config error: {said}"
+
+
+@pytest.mark.parametrize("typed", ["server_opt={type: adam, lr: 0.1}", "server_opt.type=adam server_opt.lr=0.1"])
+def test_either_remedy_for_a_number_that_went_with_its_type_helps(typed: str) -> None:
+    patches = [Patch.parse(text) for text in ([typed] if "{" in typed else typed.split())]
+    step = with_set(server_opt=STEP).resolve("small", only=["plain"], patches=patches)[0].condition.server_opt
+    assert (step.type, step.model_dump()["lr"]) == ("adam", 0.1)
 
 
 def test_what_an_override_or_a_flag_changed_is_known() -> None:

@@ -12,7 +12,7 @@ from flame.config.availability import traces
 from flame.config.errors import ConfigError
 from flame.config.experiments import Experiments
 from flame.config.fingerprint import run_fp
-from flame.config.layers import Patch
+from flame.config.layers import Patch, without
 from flame.policies.heard import Heard, Hearing, inner, is_set
 
 BARE: dict[str, Any] = {"trainers": 4, "goal": 2, "concurrency": 3, "stop": {"cycles": 5}}
@@ -135,6 +135,34 @@ def test_beside_its_switch_or_above_it_is_refused_by_who_wrote_it() -> None:
     assert "`tokens` says nothing to `task: toy` in run_sets.small" in refusal({"task": "toy"}, {"tokens": 128})
     both = {"estimator": {"type": "backprop"}, "perturb": "guided"}
     assert "`perturb` says nothing to `estimator.type: backprop` in baselines.one" in refusal({}, {}, **both)
+
+
+SPELLINGS = ("estimator=backprop", "estimator.type=backprop", "estimator={type: backprop}")
+
+
+def test_a_switch_is_a_switch_in_all_three_spellings() -> None:
+    gated = {"estimator": "central_difference", "perturb": {"type": "guided"}}
+    made = [resolved({}, {}, spelling, **gated) for spelling in SPELLINGS]
+    assert {run_fp(each) for each in made} == {run_fp(resolved({}, {}, estimator="backprop"))}
+
+
+def test_a_switch_of_a_sweep_is_one_too() -> None:
+    sections = {
+        "baselines": {"one": {"perturb": {"type": "guided"}}},
+        "run_sets": {"small": BARE | {"baselines": ["one"], "seeds": [1]}},
+        "sweeps": {"estimators": {"run_set": "small", "grid": {"estimator": ["forward_ad", "backprop"]}}},
+    }
+    made = [each.condition for _, each in Experiments(Path("experiments.yaml"), sections).swept("estimators")]
+    assert [(each.estimator.type, each.perturb.type) for each in made] == [("forward_ad", "guided"), ("backprop", "single")]
+
+
+def test_what_goes_goes_alone_from_an_entry_of_a_list_too() -> None:
+    values = {"loop": "sync", "commit": [{"type": "cap", "max": 3}, "agg_goal"], "stop": {"cycles": 3, "wall_s": 9}}
+    assert without(values, ("commit", "0", "max")) == values | {"commit": [{"type": "cap"}, "agg_goal"]}
+    assert without(values, ("commit", "0")) == values | {"commit": ["agg_goal"]}
+    assert without(values, ("stop", "wall_s")) == values | {"stop": {"cycles": 3}}
+    for nowhere in (("commit", "2", "max"), ("commit", "1", "max"), ("stop", "target", "accuracy")):
+        assert without(values, nowhere) == values
 
 
 def test_a_wrong_value_of_a_shared_default_is_wrong_for_every_task() -> None:

@@ -16,6 +16,8 @@ from flame.launch.preflight import gate
 from flame.policies.policy import Outside
 
 GOOD = """
+from pydantic import model_validator
+from flame.policies.heard import heard
 from flame.policies.policy import Outside
 from flame.policies.rate import Weight
 
@@ -34,6 +36,17 @@ class Narrow(Outside):
 
     def weigh(self):
         return Weight(1.0)
+
+class Choosy(Third):
+    HEARD = heard("mode", ["soft"], "edge")
+    mode: str = "hard"
+    edge: float = 1.0
+
+    @model_validator(mode="after")
+    def _even(self):
+        if self.share > 1:
+            raise ValueError("more than all of it; give at most 1")
+        return self
 
 class Stranger:
     pass
@@ -110,6 +123,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"server_opt": "mine:Third"}, "`mine:Third` has no `gain`, which every server step has", "add it"),
     ({"sizes": "mine:Third"}, "`mine:Third` has no `sample(view, state)`, which every rule for sizes has", "add it"),
     ({"rate": {"type": "mine:Third", "shrae": 1.0}}, "`mine:Third` knows no `shrae`", "did you mean `share`? Known keys: share"),
+    (
+        {"rate": {"type": "mine:Choosy", "edge": 2.0}},
+        "`rate`: `mine:Choosy`: `edge` says nothing to `mode: hard`",
+        "drop it, or use `mode: soft`",
+    ),
+    ({"rate": {"type": "mine:Choosy", "share": 2.0}}, "`rate`: `mine:Choosy`: more than all of it", "give at most 1"),
     ({"rate": {"type": "mine:Third", "share": "1"}}, "`mine:Third`: `share`: Input should be a valid number", "correct the value"),
 ]
 

@@ -8,6 +8,7 @@ import pytest
 
 import flame
 from flame.config import Condition
+from flame.config.stops import LONG_S, Stall, StopRules
 from flame.launch.run import Run
 from flame.runtime.books.replay import replay
 from flame.telemetry.rundir import Parent, RunDir
@@ -30,6 +31,14 @@ def closed(run: Run | RunDir) -> list[Any]:
 
 def simulated(runs: Path, **changes: Any) -> Run:
     return flame.run(Condition.model_validate(SHAPE | changes), runs=runs)
+
+
+def fork_of(parent: Run, flame: Flame, *sets: str) -> StopRules:
+    """What ends the fork at 8 with these."""
+    done = flame("resume", str(parent.path), "--fork-at", "8", *(part for each in sets for part in ("--set", each)))
+    assert "fork of" in done.stderr, done.output
+    [fork] = [RunDir(path) for path in parent.path.parent.iterdir() if path != parent.path]
+    return fork.condition.stop
 
 
 @pytest.mark.parametrize(
@@ -113,6 +122,46 @@ def test_the_command_forks_and_says_how_far_it_is_the_parent(flame: Flame, tmp_p
 def test_a_change_without_effect_is_said_so(flame: Flame, tmp_path: Path) -> None:
     parent = simulated(tmp_path / "runs")
     assert "nothing differs" in flame("resume", str(parent.path), "--fork-at", "8", "--set", "server_opt.lr=0.05").stderr
+
+
+@pytest.mark.parametrize(
+    ("cycles", "said"),
+    [(28, "the same bits for 24 cycles; it goes on to 28"), (10, "the same bits for 10 cycles; its parent goes on to 24")],
+)
+def test_a_fork_with_another_end_alone_is_its_parent_as_far_as_both_go(cycles: int, said: str, flame: Flame, tmp_path: Path) -> None:
+    parent = simulated(tmp_path / "runs")
+    forked = flame("resume", str(parent.path), "--fork-at", "8", "--set", f"stop.cycles={cycles}")
+    assert said in forked.stderr.replace("\n", " "), forked.stderr
+    assert "nothing" not in forked.stderr
+
+
+def test_what_an_end_of_the_fork_switches_off_goes_as_in_a_run(flame: Flame, tmp_path: Path) -> None:
+    stop = {"cycles": 24, "stall": {"on": "either", "loss_min_rel_delta": 0.2, "min_delta": 0.03}}
+    stall = fork_of(simulated(tmp_path / "runs", stop=stop), flame, "stop.stall.on=acc").stall
+    assert stall == Stall(on="acc", min_delta=0.03)
+
+
+def test_a_target_of_a_fork_brings_its_guard_and_its_ceiling(flame: Flame, tmp_path: Path) -> None:
+    parent = simulated(tmp_path / "runs", stop={"cycles": 24, "wall_s": 3600})
+    stop = fork_of(parent, flame, "stop.target.accuracy=1.0")
+    assert (stop.stall, stop.wall_s) == (Stall(), LONG_S)
+
+
+@pytest.mark.parametrize(
+    ("before", "typed", "stall", "wall_s"),
+    [
+        ({"wall_s": 3600}, ["stop.target={accuracy: 1.0}", "stop.stall=null", "stop.wall_s=90"], None, 90),
+        ({"stall": {"window_s": 9000}}, ["stop.target.accuracy=1.0"], Stall(window_s=9000), LONG_S),
+        ({"target": {"accuracy": 1.0}, "stall": None, "wall_s": 80}, ["stop.target.window=2"], None, 80),
+        ({"wall_s": 3600}, ["stop.cycles=20"], None, 3600),
+    ],
+    ids=["typed", "a guard of the parent", "a target of the parent", "no target"],
+)
+def test_what_was_said_of_guard_and_ceiling_stands(
+    before: Any, typed: list[str], stall: Any, wall_s: Any, flame: Flame, tmp_path: Path
+) -> None:  # fmt: skip
+    stop = fork_of(simulated(tmp_path / "runs", stop={"cycles": 24} | before), flame, *typed)
+    assert (stop.stall, stop.wall_s) == (stall, wall_s)
 
 
 def test_a_fork_that_ends_just_behind_its_cycle_is_one(flame: Flame, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from flame.launch.preflight import measure
 from flame.launch.preflight.findings import Findings, examine
 from flame.launch.preflight.issue import Issue
 from flame.launch.preflight.plan import Plan
-from flame.launch.preflight.table import in_words, show, table_cells
+from flame.launch.preflight.table import in_words, shared_rows, show, table_cells
 
 SECTIONS = {
     "baselines": {
@@ -62,6 +62,29 @@ def test_what_is_shared_is_printed_as_resolved() -> None:
     assert condition_fp(chosen.conditions[0]) in screen
     assert all(run_fp(condition) in screen for condition in chosen.conditions)
     assert "tokens" not in screen, "the toy has none"
+
+
+OF_TASKS = {"toy", "surrogate", "partition", "data", "model", "trainable", "tokens"}
+
+
+@pytest.mark.parametrize(
+    ("sets", "heard"),
+    [
+        (["task=toy"], {"toy", "partition"}),
+        (["task=surrogate"], {"surrogate"}),
+        (["task=text", "data=r8"], {"partition", "data", "model", "trainable", "tokens"}),
+    ],
+    ids=["toy", "surrogate", "text"],
+)
+def test_only_what_the_task_hears_is_shown(sets: list[str], heard: set[str]) -> None:
+    assert {name for name, _ in shared_rows(plan(*sets))} & OF_TASKS == heard
+
+
+def test_what_one_task_of_two_hears_has_a_column() -> None:
+    override = {"plain": {"task": "surrogate", "surrogate": {"bins": 5}}}
+    sections = SECTIONS | {"run_sets": {"small": SECTIONS["run_sets"]["small"] | {"override": override}}}
+    _, header, _ = table_cells(Plan("small", Experiments(Path("x"), sections).resolve("small"), [World()], Path("runs")))
+    assert {"task ≠", "toy ≠", "surrogate ≠"} <= {*header}
 
 
 def test_knobs_that_differ_are_marked_and_so_are_overridden_ones() -> None:

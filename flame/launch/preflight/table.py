@@ -32,6 +32,7 @@ from flame.launch.preflight.measure import Machine, Measured, placed
 from flame.launch.preflight.placement import report
 from flame.launch.preflight.plan import Plan
 from flame.learn.device import visible
+from flame.policies import heard
 
 KNOBS = ("concurrency", *POLICIES)
 """Columns of the table, whether they differ or not."""
@@ -90,7 +91,7 @@ def shared_rows(plan: Plan) -> list[tuple[str, str]]:
     resolved, *_ = plan.resolved
     first, *others = [each.condition for each in plan.baselines.values()]
     rows = []
-    for name in _fields(first):
+    for name in _fields([first, *others]):
         value = getattr(first, name)
         if name not in KNOBS and all(getattr(other, name) == value for other in others):
             rows.append((name, _marked(resolved, name)))
@@ -102,11 +103,10 @@ def shared_rows(plan: Plan) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _fields(condition: Condition) -> list[str]:
-    """Fields that say something about this task."""
-    silent = {"baseline", "seed", *({"toy", "surrogate"} - {condition.task})}
-    if condition.task != "text":
-        silent |= {"data", "model", "trainable", "tokens"}
+def _fields(conditions: Sequence[Condition]) -> list[str]:
+    """Fields that one of the conditions hears, as `Condition.HEARD` has it."""
+    unheard = [{rule.key for rule in Condition.HEARD if not rule.hears(heard.inner(each, rule.by))} for each in conditions]
+    silent = {"baseline", "seed"}.union(set.intersection(*unheard))
     return [name for name in Condition.model_fields if name not in silent]
 
 
@@ -172,7 +172,7 @@ def table_cells(plan: Plan) -> tuple[list[str], list[str], list[list[str]]]:
     """Baselines, knobs (those that differ are marked), and a row of values per baseline (overridden ones are marked)."""
     baselines = list(plan.baselines.values())
     conditions = [resolved.condition for resolved in baselines]
-    extra = [name for name in _fields(conditions[0]) if name not in KNOBS and len({_plain(each, name) for each in conditions}) > 1]
+    extra = [name for name in _fields(conditions) if name not in KNOBS and len({_plain(each, name) for each in conditions}) > 1]
     knobs = [*KNOBS, *extra]
     header = [f"{knob} {DIFFERS}" if len({_plain(each, knob) for each in conditions}) > 1 else knob for knob in knobs]
     rows = [[_marked(resolved, knob) for knob in knobs] for resolved in baselines]
