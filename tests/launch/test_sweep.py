@@ -4,16 +4,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
+from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from flame.config.errors import ConfigError
 from flame.config.experiments import Experiments, load
 from flame.config.layers import read_yaml
 from flame.launch.cli import app
+from flame.launch.sweeping import crew
+from flame.launch.sweeping.arms import Arm
 from flame.telemetry.rundir import RunDir
 
 REGISTRY = """
@@ -111,6 +117,37 @@ def _settled(runs: Path) -> None:
     until = monotonic() + 60
     while None in ends(runs) and monotonic() < until:
         sleep(0.05)
+
+
+def test_a_second_signal_waits_for_nobody(registry: Callable[[int], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    screen, popen, looks = StringIO(), subprocess.Popen, count()
+
+    def stubborn(line: list[str], **rest: Any) -> subprocess.Popen[bytes]:
+        started.append(popen([sys.executable, "-c", "import time; time.sleep(300)"], **rest))
+        return started[-1]
+
+    def look(seconds: float) -> None:
+        number = next(looks)
+        assert number < 1_000, "it is still waited for"
+        assert number > 1 or [process.poll() for process in started] == [None, None], "one signal kills nobody"
+        if number < 2:
+            signal.raise_signal(signal.SIGINT)
+        sleep(0.01)
+
+    monkeypatch.setattr(subprocess, "Popen", stubborn)
+    monkeypatch.setattr(crew, "sleep", look)
+    monkeypatch.setattr(crew, "monotonic", lambda: 0.0)
+    arms = [Arm(point, each) for point, each in load(registry(4)).swept("steps")]
+    try:
+        crew.Crew(tmp_path, Console(file=screen, width=200)).carry_out(arms, 2)
+        assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
+    finally:
+        for process in started:
+            process.kill()
+    said = screen.getvalue().splitlines()
+    assert said[0] == "SIGINT: waiting for 2 simulations to end in order; run the sweep again to go on"
+    assert said[1] == "SIGINT: 2 simulations killed; run the sweep again to go on"
 
 
 def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Path], tmp_path: Path) -> None:

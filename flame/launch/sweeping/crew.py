@@ -29,15 +29,16 @@ class Crew:
         self._runs, self._err = runs, err
         self._at_work: dict[subprocess.Popen[bytes], tuple[Arm, IO[bytes]]] = {}
         self._until: float | None = None
+        """When those at work are killed; None as long as nobody wants an end."""
 
     def carry_out(self, arms: Sequence[Arm], at_once: int) -> None:
-        """All of them; after Ctrl-C those at work end in order, and nothing new begins."""
+        """All of them; after Ctrl-C those at work end in order, and nothing new begins. A second one waits for nobody."""
         waiting, ended = list(arms), 0
         with told(self._stop):
             while self._at_work or (waiting and self._until is None):
                 while waiting and len(self._at_work) < at_once and self._until is None:
                     self._start(waiting.pop(0))
-                if self._until is not None and monotonic() > self._until:
+                if self._until is not None and monotonic() >= self._until:
                     for process in self._at_work:
                         process.kill()
                 for process in [each for each in self._at_work if each.poll() is not None]:
@@ -59,8 +60,11 @@ class Crew:
             process.stdin.flush()
 
     def _stop(self, signal: str) -> None:
-        self._until = monotonic() + END_S
-        self._err.print(f"{signal}: {len(self._at_work)} simulations end in order; run the sweep again to go on", markup=False)
+        again, count = self._until is not None, len(self._at_work)
+        self._until = monotonic() + (0 if again else END_S)
+        who = f"{count} simulation{'' if count == 1 else 's'}"
+        how = f"{who} killed" if again else f"waiting for {who} to end in order"
+        self._err.print(f"{signal}: {how}; run the sweep again to go on", markup=False)
         for process in self._at_work:
             if process.stdin is not None:
                 process.stdin.close()
