@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+import orjson
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -17,7 +18,9 @@ from typer.testing import CliRunner
 from flame.config.errors import ConfigError
 from flame.config.experiments import Experiments, load
 from flame.config.layers import read_yaml
+from flame.config.world import World
 from flame.launch.cli import app
+from flame.launch.run import make_directory
 from flame.launch.sweeping import crew
 from flame.launch.sweeping.arms import Arm
 from flame.telemetry.rundir import RunDir
@@ -148,6 +151,27 @@ def test_a_second_signal_waits_for_nobody(registry: Callable[[int], Path], tmp_p
     said = screen.getvalue().splitlines()
     assert said[0] == "SIGINT: waiting for 2 simulations to end in order; run the sweep again to go on"
     assert said[1] == "SIGINT: 2 simulations killed; run the sweep again to go on"
+
+
+def test_what_somebody_else_runs_is_left_to_them(registry: Callable[[int], Path], tmp_path: Path) -> None:
+    file, runs = registry(4), tmp_path / "runs"
+    theirs = make_directory(runs, "small", load(file).swept("steps")[0][1].condition, World(kind="sim"))
+    done = CliRunner().invoke(app, line(file, runs)[3:])
+    assert "8 simulations: 0 are there, 0 go on, 7 begin, 1 is being run by somebody else" in done.output
+    assert (done.exit_code, ends(runs)) == (1, [None] + ["COMPLETED"] * 7)
+    (theirs / "verdict.json").write_bytes(orjson.dumps({"verdict": "COMPLETED", "reason": ""}))
+    assert CliRunner().invoke(app, line(file, runs)[3:]).exit_code == 0
+
+
+def test_what_somebody_else_began_meanwhile_is_left_to_them(
+    registry: Callable[[int], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = [Arm(point, each) for point, each in load(registry(4)).swept("listed")]
+    ended, _ = (make_directory(tmp_path, "small", arm.condition, World(kind="sim")) for arm in arms)
+    (ended / "verdict.json").write_bytes(orjson.dumps({"verdict": "COMPLETED", "reason": ""}))
+    monkeypatch.setattr(subprocess, "Popen", None)
+    crew.Crew(tmp_path, Console(file=(screen := StringIO()), width=200)).carry_out(arms, 2)
+    assert [row.partition("seed 1: ")[2] for row in screen.getvalue().splitlines()] == ["is there already", "is being run by somebody else"]
 
 
 def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Path], tmp_path: Path) -> None:
