@@ -189,7 +189,7 @@ def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Pat
         ("{run_set: small, grid: {goal: 1}}", "`sweeps.bad.grid.goal` is `1`"),
         ("{run_set: small, grid: {}}", "`sweeps.bad.grid` is empty"),
         ("{run_set: small, list: []}", "`sweeps.bad.list` is"),
-        ("{run_set: small, grid: {goal: [1, 1]}}", "names the point {'goal': 1} twice"),
+        ("{run_set: small, grid: {goal: [1, 1]}}", "names the point `goal=1` twice"),
         ("{run_set: smal, grid: {goal: [1]}}", "unknown run-set `smal`"),
         ("{run_set: small, grid: {gaol: [1]}}", "unknown key `gaol` (from `gaol: `1` of sweeps.bad`)"),
         ("{run_set: small, grid: {seed: [1]}}", "a run-set has its own `seed`s"),

@@ -8,7 +8,7 @@ from flame.analysis.finished import CUT_SHORT
 from flame.config.condition import Condition
 from flame.config.experiments import Resolved
 from flame.config.fingerprint import run_fp
-from flame.config.sweeps import Point, told
+from flame.config.sweeps import Point, worded
 from flame.launch.folder.clean import trace
 from flame.launch.folder.listing import run_paths
 from flame.launch.screen.progress import GOOD
@@ -49,7 +49,7 @@ class Arm:
     @property
     def place(self) -> str:
         """Its point, as `a.b=1 c=2`."""
-        return told(self.point)
+        return worded(self.point)
 
     def __str__(self) -> str:
         return f"{self.place} {self.condition.baseline} seed {self.condition.seed}"
