@@ -13,7 +13,7 @@ import orjson
 from rich.console import Console
 
 from flame.config.world import World
-from flame.launch.folder.signals import told
+from flame.launch.folder.signals import on_signals
 from flame.launch.sweeping.arm import Order
 from flame.launch.sweeping.arms import Arm, find
 
@@ -35,7 +35,7 @@ class Crew:
     def carry_out(self, arms: Sequence[Arm], at_once: int) -> None:
         """All of them; after Ctrl-C those at work end in order, and nothing new begins. A second one waits for nobody."""
         waiting, self._ended, self._all = list(arms), 0, len(arms)
-        with told(self._stop):
+        with on_signals(self._stop):
             while self._at_work or (waiting and self._until is None):
                 while waiting and len(self._at_work) < at_once and self._until is None:
                     self._start_if_free(waiting.pop(0))
