@@ -20,10 +20,6 @@ class Findings:
     going: Sequence[Trace] = ()
     swept: Sequence[Trace] = ()
 
-    def refuse(self, force: bool) -> bool:
-        """Whether the runs may not start."""
-        return any(issue.blocking or not force for issue in self.issues)
-
 
 def examine(plan: Plan, *, sweep: bool = False, dry: bool = False) -> Findings:
     """Look at everything that a run of `plan` needs. sweep: end strays of earlier runs first (`--clean`); dry: only say which."""

@@ -37,10 +37,6 @@ class Findings:
     issues: Sequence[Issue]
     machine: Machine
 
-    def refuse(self, force: bool) -> bool:
-        """Whether the sweep may not start."""
-        return any(issue.blocking or not force for issue in self.issues)
-
     @property
     def room(self) -> int:
         """How many simulations this machine holds at once."""

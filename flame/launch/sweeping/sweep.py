@@ -14,6 +14,7 @@ from rich.console import Console
 
 from flame.analysis import curve
 from flame.config.experiments import load
+from flame.launch.preflight.issue import refused
 from flame.launch.preflight.table import gate
 from flame.launch.screen.consoles import table
 from flame.launch.sweeping.arms import Arm, find
@@ -35,8 +36,8 @@ def sweep(
     waiting = [arm for arm in arms if arm.free]
     err.print(f"{len(arms)} simulations: {_counted(arms)}")
     found = _examined(waiting, runs, err, force) if waiting else None
-    refused = found is not None and found.refuse(force)
-    if refused and not dry_run:
+    stopped = found is not None and refused(found.issues, force)
+    if stopped and not dry_run:
         return REFUSED
     if found is not None and not dry_run:
         Crew(runs, err).carry_out(waiting, jobs or found.room)
@@ -44,7 +45,7 @@ def sweep(
     titles = ("point", "baseline", "n", "verdicts", "commits", "accuracy", "sustained", "worst")
     out.print(table(out, titles, list(rows(arms)), ("commits", "verdicts"), titles[4:], folded="point"))
     if dry_run:
-        return REFUSED if refused else WELL
+        return REFUSED if stopped else WELL
     return WELL if all(arm.well for arm in arms) else BAD
 
 
