@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from flame.answers import yes
 from flame.telemetry.reader import TelemetryError
 from flame.telemetry.rundir import RunDir, RunPair, is_run, pair_up, survey
 from parity.engine import Options, RefusedError, Report, check, pair_of
@@ -150,7 +151,7 @@ def _confirm(pairs: Sequence[RunPair], left_out: Sequence[str], options: argpars
     if not sys.stdin.isatty():
         raise UsageError("nobody can be asked whether these are the right pairs\nhint: --yes takes them")
     print("compare these? [Y/n] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+    if not yes(sys.stdin):
         raise UsageError("not compared\nhint: name the two runs")
 
 

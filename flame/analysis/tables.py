@@ -1,11 +1,10 @@
 """Tables for people and for spreadsheets."""
 
-import os
 from pathlib import Path
 
 import polars as pl
 
-from flame.config.errors import ConfigError
+from flame.folders import closed
 
 ABSENT = "-"
 
@@ -36,11 +35,9 @@ def into(folder: Path) -> Path:
 
 def check_into(folder: Path) -> None:
     """Raises ConfigError where nothing could be written into a folder of that name; makes nothing."""
-    place = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
-    if not place.is_dir():
-        raise ConfigError(f"`--out {folder}`: `{place.name}` is no folder", "give a folder, or a name that isn't taken")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise ConfigError(f"`--out {folder}`: nothing can be written in `{place}`", "give a folder of your own")
+    fault = closed(folder, "--out")
+    if fault is not None:
+        raise fault
 
 
 def write_csv(table: pl.DataFrame, file: Path) -> Path:

@@ -54,7 +54,7 @@ def sweep(name: str, block: Mapping[str, Any]) -> Sweep:
     points = _grid(block["grid"], f"{where}.grid") if "grid" in block else _list(block["list"], f"{where}.list")
     twice = next((point for number, point in enumerate(points) if point in points[:number]), None)
     if twice is not None:
-        raise ConfigError(f"`{where}` names the point {dict(twice)} twice", "name each once")
+        raise ConfigError(f"`{where}` names the point `{worded(twice)}` twice", "name each once")
     return Sweep(name, str(block.get("about", "")), run_set, block.get("only"), block.get("seeds"), tuple(points))
 
 
@@ -63,12 +63,14 @@ def patches(name: str, point: Point) -> list[Patch]:
     return [Patch(tuple(field.split(".")), value, f"{field}: {shown(value)} of sweeps.{name}") for field, value in point.items()]
 
 
-def told(point: Point) -> str:
-    """`a.b=1 c=2`; a policy as `c=sgd(lr 0.1)`."""
+def worded(point: Point) -> str:
+    """`a.b=1 c=2`; a policy as `c=sgd(lr 0.1)`, several as `c=variance(threshold 0.3)+cap(max 3)`."""
     return " ".join(f"{field}={_short(value)}" for field, value in point.items())
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, list) and any(isinstance(each, Mapping | str) for each in value):
+        return "+".join(map(_short, value))
     if not isinstance(value, Mapping):
         return str(value)
     rest = ", ".join(f"{key} {_short(inner)}" for key, inner in value.items() if key != "type")
@@ -82,7 +84,7 @@ def check_apart(name: str, swept: Sequence[tuple[Point, Condition]]) -> None:
         twin = seen.setdefault(run_fp(condition), point)
         if twin is not point:
             raise ConfigError(
-                f"`sweeps.{name}`: the points `{told(twin)}` and `{told(point)}` are one condition, run_fp {run_fp(condition)}",
+                f"`sweeps.{name}`: the points `{worded(twin)}` and `{worded(point)}` are one condition, run_fp {run_fp(condition)}",
                 "drop one of the two: what tells them apart is a default, or a bound of waiting (`limits`), which changes no result",
             )
 

@@ -23,7 +23,7 @@ from flame.figures.families.stacked import Bytes, Utilisation, draw_rows
 from flame.figures.looks import REGISTRY, SPARE, assigned
 from flame.figures.scene import Scene, Shown
 from flame.telemetry.reader import TelemetryError
-from flame.telemetry.rundir import RunDir
+from flame.telemetry.rundir import RunDir, is_run
 
 EXPERIMENTS: Mapping[str, Family] = {
     "e1-accuracy": Learning(), "e1-loss": Learning(y="loss"), "e2-utilisation": Utilisation(),
@@ -62,7 +62,7 @@ def one(item: str) -> Learned:
 
 
 def _runs(path: Path) -> list[RunDir]:
-    held = {run.run_fp: run for run in ended(path, "sim") if whole(run)} if not (path / "condition.json").exists() else {}
+    held = {run.run_fp: run for run in ended(path, "sim") if whole(run)} if not is_run(path) else {}
     return list(held.values()) or [RunDir(path)]
 
 

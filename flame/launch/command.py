@@ -60,13 +60,14 @@ def plan(
 def run(plan: Plan, *, dry_run: bool, yes: bool, force: bool, sweep: bool, after: frozenset[str] = frozenset()) -> int:
     """Pre-flight, then the runs, then what comes `after` them (`flame.launch.results.follow`). The exit code."""
     from flame.launch.preflight.findings import examine
+    from flame.launch.preflight.issue import refused
     from flame.launch.preflight.table import show
 
     err = consoles.err()
     with err.status("looking at data, model and machine", spinner="dots"):
         found = examine(plan, sweep=sweep, dry=dry_run)
     show(plan, found, consoles.out() if dry_run else err, force=force)
-    if found.refuse(force):
+    if refused(found.issues, force):
         return REFUSED
     if dry_run:
         return WELL

@@ -176,7 +176,7 @@ def test_clean_ends_strays_and_goes_on(flame: Any, monkeypatch: pytest.MonkeyPat
     assert ended == [[stray]]
 
 
-@pytest.mark.parametrize(("typed", "goes_on"), [("\n", True), ("y\n", True), ("no\n", False), ("n\n", False)])
+@pytest.mark.parametrize(("typed", "goes_on"), [("\n", True), ("y\n", True), ("no\n", False), ("n\n", False), ("", False)])
 def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, goes_on: bool) -> None:
     person = StringIO(typed)
     monkeypatch.setattr(person, "isatty", lambda: True, raising=False)

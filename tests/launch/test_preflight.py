@@ -14,7 +14,7 @@ from flame.config.layers import Patch
 from flame.config.world import World
 from flame.launch.preflight import measure
 from flame.launch.preflight.findings import Findings, examine
-from flame.launch.preflight.issue import Issue
+from flame.launch.preflight.issue import Issue, refused
 from flame.launch.preflight.plan import Plan
 from flame.launch.preflight.table import in_words, shared_rows, show, table_cells
 
@@ -154,7 +154,7 @@ def test_the_gate_shows_what_it_is_and_the_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "force", "refused"),
+    ("kinds", "force", "stopped"),
     [
         ([], False, False),
         ([True], False, True),
@@ -164,9 +164,8 @@ def test_the_gate_shows_what_it_is_and_the_remedy() -> None:
         ([True, False], True, True),
     ],
 )
-def test_force_lifts_only_what_is_unwise(kinds: list[bool], force: bool, refused: bool) -> None:
-    found = Findings({}, examine(plan()).machine, [Issue("x", "y", blocking) for blocking in kinds])
-    assert found.refuse(force) == refused
+def test_force_lifts_only_what_is_unwise(kinds: list[bool], force: bool, stopped: bool) -> None:
+    assert refused([Issue("x", "y", blocking) for blocking in kinds], force) == stopped
 
 
 @pytest.mark.parametrize(

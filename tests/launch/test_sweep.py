@@ -4,16 +4,25 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
+from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
+import orjson
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from flame.config.errors import ConfigError
 from flame.config.experiments import Experiments, load
 from flame.config.layers import read_yaml
+from flame.config.world import World
 from flame.launch.cli import app
+from flame.launch.run import make_directory
+from flame.launch.sweeping import crew
+from flame.launch.sweeping.arms import Arm
 from flame.telemetry.rundir import RunDir
 
 REGISTRY = """
@@ -113,6 +122,58 @@ def _settled(runs: Path) -> None:
         sleep(0.05)
 
 
+def test_a_second_signal_waits_for_nobody(registry: Callable[[int], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    screen, popen, looks = StringIO(), subprocess.Popen, count()
+
+    def stubborn(line: list[str], **rest: Any) -> subprocess.Popen[bytes]:
+        started.append(popen([sys.executable, "-c", "import time; time.sleep(300)"], **rest))
+        return started[-1]
+
+    def look(seconds: float) -> None:
+        number = next(looks)
+        assert number < 1_000, "it is still waited for"
+        assert number > 1 or [process.poll() for process in started] == [None, None], "one signal kills nobody"
+        if number < 2:
+            signal.raise_signal(signal.SIGINT)
+        sleep(0.01)
+
+    monkeypatch.setattr(subprocess, "Popen", stubborn)
+    monkeypatch.setattr(crew, "sleep", look)
+    monkeypatch.setattr(crew, "monotonic", lambda: 0.0)
+    arms = [Arm(point, each) for point, each in load(registry(4)).swept("steps")]
+    try:
+        crew.Crew(tmp_path, Console(file=screen, width=200)).carry_out(arms, 2)
+        assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
+    finally:
+        for process in started:
+            process.kill()
+    said = screen.getvalue().splitlines()
+    assert said[0] == "SIGINT: waiting for 2 simulations to end in order; run the sweep again to go on"
+    assert said[1] == "SIGINT: 2 simulations killed; run the sweep again to go on"
+
+
+def test_what_somebody_else_runs_is_left_to_them(registry: Callable[[int], Path], tmp_path: Path) -> None:
+    file, runs = registry(4), tmp_path / "runs"
+    theirs = make_directory(runs, "small", load(file).swept("steps")[0][1].condition, World(kind="sim"))
+    done = CliRunner().invoke(app, line(file, runs)[3:])
+    assert "8 simulations: 0 are there, 0 go on, 7 begin, 1 is being run by somebody else" in done.output
+    assert (done.exit_code, ends(runs)) == (1, [None] + ["COMPLETED"] * 7)
+    (theirs / "verdict.json").write_bytes(orjson.dumps({"verdict": "COMPLETED", "reason": ""}))
+    assert CliRunner().invoke(app, line(file, runs)[3:]).exit_code == 0
+
+
+def test_what_somebody_else_began_meanwhile_is_left_to_them(
+    registry: Callable[[int], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = [Arm(point, each) for point, each in load(registry(4)).swept("listed")]
+    ended, _ = (make_directory(tmp_path, "small", arm.condition, World(kind="sim")) for arm in arms)
+    (ended / "verdict.json").write_bytes(orjson.dumps({"verdict": "COMPLETED", "reason": ""}))
+    monkeypatch.setattr(subprocess, "Popen", None)
+    crew.Crew(tmp_path, Console(file=(screen := StringIO()), width=200)).carry_out(arms, 2)
+    assert [row.partition("seed 1: ")[2] for row in screen.getvalue().splitlines()] == ["is there already", "is being run by somebody else"]
+
+
 def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Path], tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*line(registry(4), tmp_path / "runs")[3:], "--dry-run"])
     assert (done.exit_code, (tmp_path / "runs").exists()) == (0, False)
@@ -128,7 +189,7 @@ def test_one_that_is_only_looked_at_starts_nothing(registry: Callable[[int], Pat
         ("{run_set: small, grid: {goal: 1}}", "`sweeps.bad.grid.goal` is `1`"),
         ("{run_set: small, grid: {}}", "`sweeps.bad.grid` is empty"),
         ("{run_set: small, list: []}", "`sweeps.bad.list` is"),
-        ("{run_set: small, grid: {goal: [1, 1]}}", "names the point {'goal': 1} twice"),
+        ("{run_set: small, grid: {goal: [1, 1]}}", "names the point `goal=1` twice"),
         ("{run_set: smal, grid: {goal: [1]}}", "unknown run-set `smal`"),
         ("{run_set: small, grid: {gaol: [1]}}", "unknown key `gaol` (from `gaol: `1` of sweeps.bad`)"),
         ("{run_set: small, grid: {seed: [1]}}", "a run-set has its own `seed`s"),

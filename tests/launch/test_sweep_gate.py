@@ -15,8 +15,9 @@ from flame.config import Condition
 from flame.config.condition import Condition as Whole
 from flame.config.experiments import load
 from flame.config.world import World
-from flame.launch.preflight import measure
+from flame.launch.preflight import findings, measure
 from flame.launch.preflight.measure import Machine, Measured
+from flame.launch.preflight.plan import Plan
 from flame.launch.run import run
 from flame.launch.sweeping.arm import Order
 from flame.launch.sweeping.arms import Arm
@@ -59,8 +60,9 @@ def test_what_is_unwise_is_refused_at_the_points_concerned_unless_forced(
     assert (refused.exit_code, begun) == (2, [])
     said = " ".join(refused.output.split())
     assert said.count("unwise") == 1
-    assert "`commit` has a variance gate and no cap: a bin that never agrees goes on for ever (at commit=[" in said
-    assert "'type': 'variance'}] goal=1); add" in said
+    assert (
+        "a bin that never agrees goes on for ever (at commit=variance(threshold 50.0), commit=variance(threshold 50.0) goal=1); add" in said
+    )
     assert flame("sweep", "it", "--dry-run").exit_code == 2
     assert flame("sweep", "it", "--dry-run", "--force").exit_code == 0
     assert (begun, (tmp_path / "runs").exists()) == ([], False)
@@ -101,6 +103,34 @@ def test_a_learner_of_each_shape_is_built_once_and_one_of_each_size_measured(
     assert (built, measured) == ([4, 8, 16], [4])
     assert found.issues == []
     assert found.machine.needed > 0
+
+
+LARGE: dict[str, Any] = {"trainers": 40, "concurrency": 20, "toy": {"features": 50_000, "samples": 80}}
+GATED = [{"type": "variance", "threshold": 0.3}, {"type": "cap", "max": 6}]
+
+
+def test_a_sweep_is_as_large_as_its_largest_run_alone(
+    swept: Callable[..., None], sections: dict[str, Any], flame: Flame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sections["run_sets"]["small"] |= LARGE
+    sections["baselines"]["plain"]["commit"] = GATED
+    swept(grid={"goal": [2, 20]}, seeds=[1])
+    flame("sweep", "it", "--dry-run")
+    arms = [Arm(point, each) for point, each in load(tmp_path / "experiments.yaml").swept("it")]
+    plans = [Plan("small", [arm.resolved], [World(kind="sim")], tmp_path / "runs") for arm in arms]
+    small, large = (findings.examine(plan) for plan in plans)
+    found = examine(arms, tmp_path / "runs")
+    assert extra(small.machine) < extra(large.machine) == extra(found.machine), "what this process takes is in both bounds"
+    least = large.measured["plain"].holding.least
+    assert found.machine.needed > least > 20 * large.measured["plain"].vector
+    monkeypatch.setattr(measure, "_available", lambda: (found.machine.most + found.machine.needed) // 2)
+    [issue] = examine(arms, tmp_path / "runs").issues
+    assert (issue.blocking, issue.what[-13:]) == (False, " (at goal=20)")
+
+
+def extra(machine: Machine) -> int:
+    """What a run may hold beside what it holds in any case."""
+    return machine.most - machine.needed
 
 
 def test_so_many_run_at_once_as_the_measured_size_leaves_room_for() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from flame.config.errors import ConfigError
+from flame.figures.page import taken
 from flame.launch.folder import prune as pruning
 from flame.telemetry.reader import TelemetryError
 from tests.launch.test_prune import make
@@ -33,6 +35,12 @@ def test_what_is_somebody_elses_is_shown_and_left(flame: Any, closed: Any, tmp_p
     assert "isn't going: UNREADABLE" in flame("stop", theirs.name).stderr
     assert flame("runs", "prune", "--keep", "0", "--yes").exit_code == 0
     assert (mine.exists(), theirs.exists()) == (False, True)
+
+
+def test_a_run_of_somebody_elses_can_not_be_drawn(closed: Any, tmp_path: Path) -> None:
+    theirs = closed(make(tmp_path / "runs", 1))
+    with pytest.raises(ConfigError, match="can't be read: Permission denied"):
+        taken([str(theirs)])
 
 
 def test_what_cant_be_removed_is_said_and_the_rest_goes(flame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

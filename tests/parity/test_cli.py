@@ -47,7 +47,7 @@ def test_the_newest_pairs_under_runs_are_the_default(tmp_path: Path, monkeypatch
     assert "took 20260101T101500Z_quick_fwdllm_n4_s1_real" in err
 
 
-@pytest.mark.parametrize(("answer", "code"), [("\n", 0), ("y\n", 0), ("no\n", 2)])
+@pytest.mark.parametrize(("answer", "code"), [("\n", 0), ("y\n", 0), ("no\n", 2), ("", 2)])
 def test_it_asks_whether_these_are_the_right_ones(
     answer: str, code: int, good: RunPair, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

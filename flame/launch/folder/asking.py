@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
-from flame.launch.folder.signals import told
+from flame.launch.folder.signals import on_signals
 
 FILE = "stop"
 LOOK_S = 0.25
@@ -54,7 +54,7 @@ class Asked:
 def listening() -> Iterator[Asked]:
     """While inside, what asks a run to end is noted, and nothing else comes of it. Begins before there is a directory to leave behind."""
     found = Asked()
-    with told(found.signalled):
+    with on_signals(found.signalled):
         yield found
 
 

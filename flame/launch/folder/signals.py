@@ -8,7 +8,7 @@ from typing import Any
 
 
 @contextmanager
-def told(listener: Callable[[str], None]) -> Iterator[None]:
+def on_signals(listener: Callable[[str], None]) -> Iterator[None]:
     """While inside, call `listener` with the signal's name. Elsewhere than in the main thread, signals stay as they are."""
     if current_thread() is not main_thread():
         yield

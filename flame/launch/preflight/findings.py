@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from flame.launch.folder.clean import Trace, clean, traces
 from flame.launch.preflight.gate import issues
 from flame.launch.preflight.issue import Issue
-from flame.launch.preflight.measure import Machine, Measured, machine, measure
+from flame.launch.preflight.measure import Machine, Measured, largest, machine, measure
 from flame.launch.preflight.plan import Plan
 
 
@@ -20,10 +20,6 @@ class Findings:
     going: Sequence[Trace] = ()
     swept: Sequence[Trace] = ()
 
-    def refuse(self, force: bool) -> bool:
-        """Whether the runs may not start."""
-        return any(issue.blocking or not force for issue in self.issues)
-
 
 def examine(plan: Plan, *, sweep: bool = False, dry: bool = False) -> Findings:
     """Look at everything that a run of `plan` needs. sweep: end strays of earlier runs first (`--clean`); dry: only say which."""
@@ -32,8 +28,7 @@ def examine(plan: Plan, *, sweep: bool = False, dry: bool = False) -> Findings:
         name: measure(resolved.condition, prefix_cache=cache, evaluations=plan.real is not None, device=plan.worlds[0].device)
         for name, resolved in plan.baselines.items()
     }
-    holding = max((each.holding for each in measured.values()), key=lambda each: each.most)
-    here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker, holding)
+    here = machine(_processes(plan), plan.real is not None and ":" not in plan.real.broker).beside(largest(measured.values()))
     alive = _alive(plan, sweep and not dry)
     swept = [each for each in alive if each.stray] if sweep and dry else []
     in_the_way = [each for each in alive if each not in swept]

@@ -5,7 +5,6 @@ said. What is only *unwise* (a gate that may never commit) is refused too, unles
 delays of 0 and unmatched order and pacing can't get this far: a condition with them can't be made.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from flame.config.errors import ConfigError
 from flame.config.fingerprint import SHARED
 from flame.config.outside import changed
 from flame.config.world import World
+from flame.folders import closed, there
 from flame.launch.folder.clean import Trace
 from flame.launch.preflight.fits import fit
 from flame.launch.preflight.goals import growing, starving
@@ -47,12 +47,10 @@ def _strays(alive: Sequence[Trace]) -> Iterator[Issue]:
 
 
 def _folder(runs: Path) -> Iterator[Issue]:
-    place = next(parent for parent in (runs.absolute(), *runs.absolute().parents) if parent.exists())
-    if not place.is_dir():
-        yield cannot(f"`--runs {runs}`: `{place.name}` is no folder", "give a folder, or a name that isn't taken")
-    elif not os.access(place, os.W_OK | os.X_OK):
-        yield cannot(f"`--runs {runs}`: nothing can be written in `{place}`", "give a folder of your own")
-    elif (free := disk_usage(place).free) < ROOM:
+    fault = closed(runs, "--runs")
+    if fault is not None:
+        yield cannot(fault.what, fault.hint)
+    elif (free := disk_usage(there(runs)).free) < ROOM:
         yield cannot(f"`--runs {runs}`: {free >> 20} MiB of disk are free", f"free some, {ROOM >> 20} MiB at least, or use another disk")
 
 

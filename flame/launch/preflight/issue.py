@@ -1,5 +1,6 @@
 """One thing that stands in the way of a run, and what to do about it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -10,6 +11,11 @@ class Issue:
     what: str
     remedy: str
     blocking: bool
+
+
+def refused(issues: Iterable[Issue], force: bool) -> bool:
+    """Whether they keep the runs from starting."""
+    return any(issue.blocking or not force for issue in issues)
 
 
 def cannot(what: str, remedy: str) -> Issue:

@@ -6,12 +6,13 @@ One gradient and one evaluation are run on it: the first time fills caches, the 
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Self
 
 import psutil
 
@@ -37,7 +38,7 @@ DRIVER = Path("/proc/driver/nvidia/gpus")
 class Measured:
     """One baseline's learner: digests in hex, measured seconds. fault: why it can't be built; then nothing else is known.
 
-    device_bytes: what such a process takes of its GPU. holding: bytes that the machines of the run hold.
+    device_bytes: what such a process takes of its GPU. vector: bytes of theta. holding: bytes that the machines of the run hold.
     """
 
     fault: ConfigError | None = None
@@ -50,6 +51,7 @@ class Measured:
     evaluate_s: float | None = None
     device: str = "cpu"
     device_bytes: int = 0
+    vector: int = 0
     holding: Holding = NOTHING
 
 
@@ -66,6 +68,10 @@ class Machine:
     most: int
     gpus: Sequence[str] = ()
 
+    def beside(self, holding: Holding) -> Self:
+        """This machine, for a run that also holds so much."""
+        return replace(self, needed=self.needed + holding.least, most=self.most + holding.most)
+
 
 def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, device: str = "cpu") -> Measured:
     """Build the learner of `condition` and run one task of each kind on it."""
@@ -76,8 +82,14 @@ def measure(condition: Condition, *, prefix_cache: bool, evaluations: bool, devi
     gradient, evaluate = _tasks(condition, learner)
     took = _seconds(learner, gradient)
     judged = _seconds(learner, evaluate) if evaluations and condition.eval.every else None
-    size, bins, holding = facts.layout.size, facts.bins, held(condition, facts.layout.size, facts.init.nbytes)
-    return Measured(None, learner.notes, facts.data, facts.model, size, bins, took, judged, facts.device, peak(facts.device), holding)
+    size, vector, there = facts.layout.size, facts.init.nbytes, (facts.device, peak(facts.device))
+    holding = held(condition, size, vector)
+    return Measured(None, learner.notes, facts.data, facts.model, size, facts.bins, took, judged, *there, vector, holding)
+
+
+def largest(measured: Iterable[Measured]) -> Holding:
+    """What the run holds that may hold most."""
+    return max((each.holding for each in measured), key=lambda holding: holding.most, default=NOTHING)
 
 
 def attempt(condition: Condition, *, prefix_cache: bool, device: str = "cpu") -> Learner | ConfigError:
@@ -117,11 +129,11 @@ def _seconds(learner: Learner, task: Task) -> float:
     return median(took)
 
 
-def machine(processes: int, broker: bool, holding: Holding = NOTHING) -> Machine:
-    """This machine, for a run of that many processes with a learner each, as large as this one is now. holding: beside them."""
+def machine(processes: int, broker: bool) -> Machine:
+    """This machine, for a run of that many processes with a learner each, as large as this one is now."""
     own = max(psutil.Process().memory_info().rss, LEARNER_BYTES if processes else 0)
     needed = own * (1 + processes) + (BROKER_BYTES if broker else 0)
-    return Machine(usable_cores(), _available(), needed + holding.least, needed + holding.most, gpus_here())
+    return Machine(usable_cores(), _available(), needed, needed, gpus_here())
 
 
 def gpus_here() -> list[str]:

@@ -21,7 +21,7 @@ from flame.config.world import World
 from flame.core.effects import Stop
 from flame.core.profile import Profile
 from flame.core.time import seconds
-from flame.launch.folder.signals import told
+from flame.launch.folder.signals import on_signals
 from flame.launch.processes.hosting import Spec, serve
 from flame.launch.processes.reaching import connect, reached
 from flame.learn.learner import build
@@ -92,7 +92,7 @@ def join(broker: str, run: str, slot: str | None, user: str | None, ca: str | No
 def _serve(spec: Spec, name: str, life: int, nodes: list[str], learner: Any) -> Stop:
     mailbox: SimpleQueue[Any] = SimpleQueue()
     patience = seconds(spec.condition.limits.ready_wait_s)
-    with told(lambda signal: mailbox.put(Finish())):
+    with on_signals(lambda signal: mailbox.put(Finish())):
         return serve(spec, name, life, nodes, learner, mailbox, lambda report: None, patience)
 
 

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
+from flame.answers import yes
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -38,7 +40,7 @@ def agreed(question: str, *, unasked: bool = True) -> bool:
     if not sys.stdin.isatty():
         return unasked
     err().print(f"{question} \\[Y/n] " if unasked else f"{question} \\[y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes", *([""] if unasked else []))
+    return yes(sys.stdin, unasked=unasked)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from flame.analysis.finished import CUT_SHORT
 from flame.config.condition import Condition
 from flame.config.experiments import Resolved
 from flame.config.fingerprint import run_fp
-from flame.config.sweeps import Point, told
+from flame.config.sweeps import Point, worded
 from flame.launch.folder.clean import trace
 from flame.launch.folder.listing import run_paths
 from flame.launch.screen.progress import GOOD
@@ -19,13 +19,17 @@ from flame.telemetry.rundir import RunDir
 
 @dataclass(slots=True)
 class Arm:
-    """One simulation of a sweep. done: its run, once it has ended by itself. begun: a run to go on with. last: how its newest run ended."""
+    """One simulation of a sweep. done: its run, once it has ended by itself. begun: a run to go on with. last: how its newest run ended.
+
+    going: somebody conducts it now, in another process.
+    """
 
     point: Point
     resolved: Resolved
     done: RunDir | None = None
     begun: Path | None = None
     last: str | None = None
+    going: bool = False
 
     @property
     def condition(self) -> Condition:
@@ -38,16 +42,23 @@ class Arm:
         return self.done is not None and self.last in GOOD
 
     @property
+    def free(self) -> bool:
+        """Whether it is missing, and nobody is at it."""
+        return self.done is None and not self.going
+
+    @property
     def place(self) -> str:
         """Its point, as `a.b=1 c=2`."""
-        return told(self.point)
+        return worded(self.point)
 
     def __str__(self) -> str:
         return f"{self.place} {self.condition.baseline} seed {self.condition.seed}"
 
 
 def find(arms: Sequence[Arm], runs: Path) -> None:
-    """Set `done`, `begun` and `last` from what lies in the folder of runs; of several the newest."""
+    """Set `done`, `begun`, `last` and `going` from what lies in the folder of runs; of several the newest."""
+    for each in arms:
+        each.done, each.begun, each.last, each.going = None, None, None, False
     wanted = {run_fp(arm.condition): arm for arm in arms}
     for path in run_paths(runs):
         try:
@@ -63,5 +74,7 @@ def find(arms: Sequence[Arm], runs: Path) -> None:
             arm.last = verdict.verdict
         if ended:
             arm.done = run
-        elif (path / NAME).exists() and not trace(path).going:
+        elif trace(path).going:
+            arm.going = True
+        elif (path / NAME).exists():
             arm.begun = path

@@ -13,9 +13,9 @@ import orjson
 from rich.console import Console
 
 from flame.config.world import World
-from flame.launch.folder.signals import told
+from flame.launch.folder.signals import on_signals
 from flame.launch.sweeping.arm import Order
-from flame.launch.sweeping.arms import Arm
+from flame.launch.sweeping.arms import Arm, find
 
 LOOK_S = 0.1
 END_S = 60.0
@@ -27,24 +27,37 @@ class Crew:
 
     def __init__(self, runs: Path, err: Console) -> None:
         self._runs, self._err = runs, err
+        self._ended = self._all = 0
         self._at_work: dict[subprocess.Popen[bytes], tuple[Arm, IO[bytes]]] = {}
         self._until: float | None = None
+        """When those at work are killed; None as long as nobody wants an end."""
 
     def carry_out(self, arms: Sequence[Arm], at_once: int) -> None:
-        """All of them; after Ctrl-C those at work end in order, and nothing new begins."""
-        waiting, ended = list(arms), 0
-        with told(self._stop):
+        """All of them; after Ctrl-C those at work end in order, and nothing new begins. A second one waits for nobody."""
+        waiting, self._ended, self._all = list(arms), 0, len(arms)
+        with on_signals(self._stop):
             while self._at_work or (waiting and self._until is None):
                 while waiting and len(self._at_work) < at_once and self._until is None:
-                    self._start(waiting.pop(0))
-                if self._until is not None and monotonic() > self._until:
+                    self._start_if_free(waiting.pop(0))
+                if self._until is not None and monotonic() >= self._until:
                     for process in self._at_work:
                         process.kill()
                 for process in [each for each in self._at_work if each.poll() is not None]:
-                    ended += 1
                     arm, said = self._at_work.pop(process)
-                    self._err.print(f"[{ended}/{len(arms)}] {arm}: {_how(process.returncode, said)}", markup=False, soft_wrap=True)
+                    self._tell(arm, _how(process.returncode, said))
                 sleep(LOOK_S)
+
+    def _start_if_free(self, arm: Arm) -> None:
+        """Looks once more: another sweep may have come to it first."""
+        find([arm], self._runs)
+        if arm.free:
+            self._start(arm)
+        else:
+            self._tell(arm, "is being run by somebody else" if arm.going else "is there already")
+
+    def _tell(self, arm: Arm, how: str) -> None:
+        self._ended += 1
+        self._err.print(f"[{self._ended}/{self._all}] {arm}: {how}", markup=False, soft_wrap=True)
 
     def _start(self, arm: Arm) -> None:
         path = str(arm.begun) if arm.begun else None
@@ -59,8 +72,11 @@ class Crew:
             process.stdin.flush()
 
     def _stop(self, signal: str) -> None:
-        self._until = monotonic() + END_S
-        self._err.print(f"{signal}: {len(self._at_work)} simulations end in order; run the sweep again to go on", markup=False)
+        again, count = self._until is not None, len(self._at_work)
+        self._until = monotonic() + (0 if again else END_S)
+        who = f"{count} simulation{'' if count == 1 else 's'}"
+        how = f"{who} killed" if again else f"waiting for {who} to end in order"
+        self._err.print(f"{signal}: {how}; run the sweep again to go on", markup=False)
         for process in self._at_work:
             if process.stdin is not None:
                 process.stdin.close()

@@ -2,7 +2,7 @@
 
 What is there is known by its fingerprint: a simulation in the folder of runs that ended by its own rules is not run
 again, however it ended; one that was cut short goes on from its checkpoint. So a sweep may be interrupted as often as one
-likes.
+likes. What somebody else is running, another sweep say, is left to them.
 """
 
 from collections import Counter, defaultdict
@@ -14,6 +14,7 @@ from rich.console import Console
 
 from flame.analysis import curve
 from flame.config.experiments import load
+from flame.launch.preflight.issue import refused
 from flame.launch.preflight.table import gate
 from flame.launch.screen.consoles import table
 from flame.launch.sweeping.arms import Arm, find
@@ -32,12 +33,11 @@ def sweep(
     """Run what is missing, print the table. The exit code: 1 when something is missing or ended badly. Raises ConfigError."""
     arms = [Arm(point, each) for point, each in load(experiments).swept(name)]
     find(arms, runs)
-    waiting = [arm for arm in arms if arm.done is None]
-    begun = sum(arm.begun is not None for arm in waiting)
-    err.print(f"{len(arms)} simulations: {len(arms) - len(waiting)} are there, {begun} go on, {len(waiting) - begun} begin")
+    waiting = [arm for arm in arms if arm.free]
+    err.print(f"{len(arms)} simulations: {_counted(arms)}")
     found = _examined(waiting, runs, err, force) if waiting else None
-    refused = found is not None and found.refuse(force)
-    if refused and not dry_run:
+    stopped = found is not None and refused(found.issues, force)
+    if stopped and not dry_run:
         return REFUSED
     if found is not None and not dry_run:
         Crew(runs, err).carry_out(waiting, jobs or found.room)
@@ -45,8 +45,16 @@ def sweep(
     titles = ("point", "baseline", "n", "verdicts", "commits", "accuracy", "sustained", "worst")
     out.print(table(out, titles, list(rows(arms)), ("commits", "verdicts"), titles[4:], folded="point"))
     if dry_run:
-        return REFUSED if refused else WELL
+        return REFUSED if stopped else WELL
     return WELL if all(arm.well for arm in arms) else BAD
+
+
+def _counted(arms: Sequence[Arm]) -> str:
+    """`8 are there, 0 go on, 2 begin`, and how many others are at."""
+    done, free = sum(arm.done is not None for arm in arms), sum(arm.free for arm in arms)
+    begun, elsewhere = sum(arm.free and arm.begun is not None for arm in arms), len(arms) - done - free
+    others = f", {elsewhere} {'is' if elsewhere == 1 else 'are'} being run by somebody else" if elsewhere else ""
+    return f"{done} are there, {begun} go on, {free - begun} begin{others}"
 
 
 def _examined(arms: Sequence[Arm], runs: Path, err: Console, force: bool) -> Findings:
