@@ -43,7 +43,7 @@ ELSEWHERE = ("tutorial.md",)
 MORE = {"run": "--dry-run", "sweep": "--dry-run", "figs": "--only accuracy-time", "parity": "--yes"}
 """What makes a command cheap, or answers what it would ask."""
 SCRIPTS = {"expt_scripts/run_sequential.sh": "run", "expt_scripts/run_parity.py": "parity", "expt_scripts/make_paper_figs.py": "figs"}
-LISTS, JUDGES = "flame run", ("parity", "diff", "conditions")
+LISTS, JUDGES = "flame run", ("parity", "check", "diff", "conditions")
 """The command that lists, and says by its exit code that nothing was run; and those whose exit code is what they found."""
 
 
