@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from parity.rungs import LADDER
+
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BOUND_S = 300
+PHYSICAL = {rung.id for rung in LADDER.rungs if rung.domain == "PHYSICAL"} | {"punctual"}
+"""Rungs and invariants that look at how long things took."""
 
 
 def steps() -> list[tuple[str, str, str]]:
@@ -34,7 +38,7 @@ def test_a_newcomer_gets_from_the_page_to_a_figure(tmp_path: Path) -> None:
 
 
 def typed(command: str, folder: Path) -> str:
-    """What it said; it has to end well. How late things are (Lt) is this machine's matter, and its load's."""
+    """What it said; it has to end well. How late things are is this machine's matter, and its load's."""
     words = command.split()
     assert words[0] == "flame"
     code = "from flame.launch.cli import main; main()"
@@ -43,7 +47,7 @@ def typed(command: str, folder: Path) -> str:
     )
     told = done.stdout + done.stderr
     failures = re.findall(r"^FAIL +(\w+)", told, re.MULTILINE)
-    assert done.returncode == 0 or set(failures) == {"Lt"}, f"{command}\n{told}"
+    assert done.returncode == 0 or (failures and set(failures) <= PHYSICAL), f"{command}\n{told}"
     return told
 
 
