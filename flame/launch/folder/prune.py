@@ -1,8 +1,8 @@
 """`flame runs prune`: remove run directories that nobody needs any more.
 
 What is asked for is chosen by all of the conditions given; a run that goes on, has left processes behind, or can't be looked into,
-is never chosen.
-Runs that ended in different ways don't take each other's place: the last good run of a condition outlives every newer crash.
+is never chosen. Runs that ended in different ways don't take each other's place: the last good run of a condition outlives
+every newer crash.
 """
 
 import re
